@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from spark_omnigraph import Graph
+from spark_omnigraph import FromColumn, Graph
 from spark_omnigraph.catalog.identity import TableKey, table_path
 from spark_omnigraph.graph.schema.apply import SchemaReport
 from spark_omnigraph.storage.manifest.table import read_facts
@@ -19,26 +19,29 @@ node Person { name: String @key  age: I32?  nick: String? }
 node Place { k: String @key }
 node Site { k: String @key  size: I32? }
 edge Knows: Person -> Person
-edge At: Person -> Site
+edge At: Person -> Site { since: I32? }
 """
 NEW = """
 node Person { name: String @key  years: I64? @rename_from("age")  note: String? }
 node Spot @rename_from("Site") { k: String @key  size: I32? }
 node Town { k: String @key }
 edge Knows: Person -> Person { weight: I32 }
-edge At: Person -> Spot
+edge At: Person -> Spot { until: I32?  since: I32? }
 """
-"""Each kind of work: a column renamed, widened and dropped for good, one that gets values, types that come and go."""
+"""Each kind of work: a column renamed, widened and dropped for good, one that gets a value, one that is like another, types
+that come and go.
+"""
+VALUES = {"Knows.weight": 7, "At.until": FromColumn("since")}
 LINES = (
     {"type": "Person", "data": {"name": "a", "age": 1, "nick": "x"}},
     {"type": "Person", "data": {"name": "b"}},
     {"type": "Place", "data": {"k": "p"}},
     {"type": "Site", "data": {"k": "s", "size": 3}},
     {"edge": "Knows", "from": "a", "to": "b", "data": {"id": "k"}},
-    {"edge": "At", "from": "a", "to": "s", "data": {"id": "w"}},
+    {"edge": "At", "from": "a", "to": "s", "data": {"id": "w", "since": 4}},
 )
 SEEN_BEFORE = (
-    {"edge": "At", "from": "a", "to": "s", "data": {"id": "w"}},
+    {"edge": "At", "from": "a", "to": "s", "data": {"id": "w", "since": 4}},
     {"edge": "Knows", "from": "a", "to": "b", "data": {"id": "k"}},
     {"type": "Person", "data": {"id": "a", "age": 1, "name": "a", "nick": "x"}},
     {"type": "Person", "data": {"id": "b", "age": None, "name": "b", "nick": None}},
@@ -46,7 +49,7 @@ SEEN_BEFORE = (
     {"type": "Site", "data": {"id": "s", "k": "s", "size": 3}},
 )
 SEEN_AFTER = (
-    {"edge": "At", "from": "a", "to": "s", "data": {"id": "w"}},
+    {"edge": "At", "from": "a", "to": "s", "data": {"id": "w", "since": 4, "until": 4}},
     {"edge": "Knows", "from": "a", "to": "b", "data": {"id": "k", "weight": 7}},
     {"type": "Person", "data": {"id": "a", "name": "a", "note": None, "years": 1}},
     {"type": "Person", "data": {"id": "b", "name": "b", "note": None, "years": None}},
@@ -61,7 +64,7 @@ def make_evolving(root: Path | str, storage_options: Mapping[str, str] | None = 
 
 
 def evolve(graph: Graph) -> SchemaReport:
-    return graph.apply_schema(NEW, values={"Knows.weight": 7}, allow_data_loss=True)
+    return graph.apply_schema(NEW, values=VALUES, allow_data_loss=True)
 
 
 def seen(graph: Graph) -> tuple[str, tuple[object, ...]]:

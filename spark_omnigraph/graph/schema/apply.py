@@ -279,6 +279,7 @@ def _counts(base: Base, plan: SchemaPlan, change: StagedChange) -> dict[str, Row
         if diff.new is None and diff.old is not None:
             counts[diff.old.table_key] = RowFacts(deleted=base.snapshot.entry(diff.old.table_key).row_count)
     for write in change.writes:
-        if not write.is_new and write.change.files:
+        layout = write.change.layout
+        if not write.is_new and (write.change.files or (layout is not None and layout.filled)):
             counts[TableKey(write.table_key)] = RowFacts(updated=write.row_count)
     return counts

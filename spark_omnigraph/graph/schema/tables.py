@@ -6,7 +6,7 @@
 | goes                          | nothing                                                              |
 | renamed                       | all rows, fragment by fragment, into the folder of the new name      |
 | loses a property for good     | all rows, fragment by fragment, so that the files are without it     |
-| stays                         | files of the columns that get values; mostly none                    |
+| stays                         | files of columns that get values of their own; mostly none           |
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class TableStager:
             change.writes.append(TableWrite(entry, None, staged))
         elif not _is_stored_so(old, new, layout):
             layout = layout.beside_files(stored)
-            parts = fragment_ids(source) if layout.filled else []
+            parts = fragment_ids(source) if layout.written else []
             staged = TableChange(self._staged(partial(_fill, source, layout), parts), layout=layout)
             change.writes.append(TableWrite(entry, None, staged))
 

@@ -111,14 +111,16 @@ def _differing(old: LanceDataset | None, new: LanceDataset | None) -> tuple[pa.T
     return gone, come
 
 
-def _fragments(dataset: LanceDataset | None) -> dict[tuple[str, ...], lance.LanceFragment]:
-    """Fragments by their files, whose names are unique within a table, also across its branches."""
+def _fragments(dataset: LanceDataset | None) -> dict[tuple[object, ...], lance.LanceFragment]:
+    """Fragments by their files, whose names are unique within a table, also across its branches, and what is read in
+    each: a column may lie where another one does, which may have gone since.
+    """
     if dataset is None:
         return {}
     found = {}
     for fragment in dataset.get_fragments():
-        files = tuple(file.path.rsplit("/", 1)[-1] for file in fragment.metadata.files)
-        found[(str(fragment.fragment_id), *files)] = fragment
+        files = ((file.path.rsplit("/", 1)[-1], *file.fields) for file in fragment.metadata.files)
+        found[(fragment.fragment_id, *files)] = fragment
     return found
 
 

@@ -2,9 +2,10 @@
 
 Lance knows a column by the number of its field and not by its name. So columns that are renamed, dropped, moved or
 added without values are a change of the table's schema alone, and no file is written. A column that gets values is a
-file beside those of each fragment; a column of another type is a new one with the former one's values. Rows keep their
-ids; they count as updated only where such files come. What has to leave the files, or to lie in another folder, is
-copied fragment by fragment.
+file beside those of each fragment; a column of another type is a new one with the former one's values. One that gets
+just what another column has, in the same type, is read where that one lies: each fragment names the file once more,
+for the new number, until one of the two is written anew. Rows keep their ids; they count as updated where columns get
+values. What has to leave the files, or to lie in another folder, is copied fragment by fragment.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
-from lance.fragment import FragmentMetadata, LanceFragment, RowIdSequence, write_fragments
+from lance.fragment import DataFile, FragmentMetadata, LanceFragment, RowIdSequence, write_fragments
 from lance.schema import LanceSchema
 from lance.udf import batch_udf
 
@@ -29,6 +30,7 @@ from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.messages.members import Member, encoded, members, signed
 from spark_omnigraph.storage.tables.blobs import StoredBlobs, is_blob
+from spark_omnigraph.storage.tables.handles import data_bytes
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
 
 if TYPE_CHECKING:
@@ -50,19 +52,25 @@ _EMPTY_ROWS = 1 << 16
 class LaidColumn:
     """One column as it is to be. It is the stored column `source`, under whatever name, or a new one.
 
-    A new one takes its values from the first of the stored columns `origins` that has one, cast, else `value`; with
-    neither it has no values.
+    A new one takes its values from the first of the stored columns `origins` that has one, cast, else `value`, or all
+    of them, as they are stored, from the column that it `shares`; with none of these it has no values.
     """
 
     field: pa.Field
     source: str | None = None
     origins: tuple[str, ...] = ()
     value: pa.Scalar | None = None
+    shares: str | None = None
+
+    @property
+    def is_written(self) -> bool:
+        """Whether files are written for it."""
+        return self.source is None and (bool(self.origins) or self.value is not None)
 
     @property
     def is_filled(self) -> bool:
-        """Whether files are written for it."""
-        return self.source is None and (bool(self.origins) or self.value is not None)
+        """Whether it gets values."""
+        return self.is_written or self.shares is not None
 
     def changes_null(self, stored: pa.Schema) -> bool:
         """Whether it is a stored column that may be null and could not, or the other way round."""
@@ -71,6 +79,16 @@ class LaidColumn:
     def rewritten(self) -> LaidColumn:
         """The same values in a file of its own."""
         return LaidColumn(self.field, None, () if self.source is None else (self.source,))
+
+    def shared(self, stored: pa.Schema) -> LaidColumn:
+        """The same without files of its own, where all its values are those of one stored column. Blobs lie beside
+        their file, which knows them by its own column.
+        """
+        if self.source is not None or self.value is not None or len(self.origins) != 1:
+            return self
+        origin = stored.field(self.origins[0])
+        alike = origin.type == self.field.type and origin.metadata == self.field.metadata != BLOB_METADATA
+        return LaidColumn(self.field, shares=origin.name) if alike else self
 
     def fill(self, rows: pa.RecordBatch) -> pa.Array:
         """Its values for rows that have the columns `origins`."""
@@ -97,16 +115,22 @@ class Layout:
 
     @property
     def filled(self) -> tuple[LaidColumn, ...]:
-        """Columns for which files are written, in order."""
+        """Columns that get values, in order."""
         return tuple(column for column in self.columns if column.is_filled)
 
+    @property
+    def written(self) -> tuple[LaidColumn, ...]:
+        """Those of them for which files are written."""
+        return tuple(column for column in self.columns if column.is_written)
+
     def beside_files(self, stored: pa.Schema) -> Layout:
-        """The same for a table with these columns; where files come, with one for each column whose values may be null
-        from now on, or may not.
+        """The same for a table with these columns; where some get values, so does each column whose values may be null
+        from now on, or may not: what it has. Files are written only for what is not stored as it is.
         """
         if not self.filled:
             return self
-        return Layout(tuple(each.rewritten() if each.changes_null(stored) else each for each in self.columns))
+        filled = (each.rewritten() if each.changes_null(stored) else each for each in self.columns)
+        return Layout(tuple(each.shared(stored) for each in filled))
 
     def needs_rows(self, stored: pa.Schema) -> bool:
         """Whether a blob would have to be written beside its row, which nobody can: then all rows are written anew."""
@@ -136,20 +160,20 @@ def fragment_ids(source: TableSource) -> list[int]:
 
 
 def stage_columns(source: TableSource, fragment_id: int, layout: Layout) -> StagedFile:
-    """Writes the filled columns of one fragment into a file beside it, masked rows too; HEAD does not move. The file
+    """Writes the written columns of one fragment into a file beside it, masked rows too; HEAD does not move. The file
     names the whole fragment as it is then.
     """
     dataset, target = source.dataset, source.target
     (fragment,) = _fragment(dataset, fragment_id)
-    filled = layout.filled
+    written = layout.written
     # By number, since the names of the table are in use. Without a schema Lance would fill a first row to learn it.
-    schema = pa.schema([pa.field(f"~{place}", column.field.type) for place, column in enumerate(filled)])
+    schema = pa.schema([pa.field(f"~{place}", column.field.type) for place, column in enumerate(written)])
 
     @batch_udf(output_schema=schema)
     def fill(rows: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([column.fill(rows) for column in filled], schema=schema)
+        return pa.RecordBatch.from_arrays([column.fill(rows) for column in written], schema=schema)
 
-    origins = list(dict.fromkeys(name for column in filled for name in column.origins))
+    origins = list(dict.fromkeys(name for column in written for name in column.origins))
     rows = max(_BATCH_ROWS, min(_LARGE_ROWS, _BATCH_BYTES // _row_bytes(fragment))) if origins else _EMPTY_ROWS
     with reading(f"write columns of '{target.table_key}'"):
         patched, _ = fragment.merge_columns(fill, columns=origins, batch_size=rows)
@@ -159,8 +183,7 @@ def stage_columns(source: TableSource, fragment_id: int, layout: Layout) -> Stag
 
 def _row_bytes(fragment: LanceFragment) -> int:
     """What a row of all columns takes in the files, about."""
-    size = sum(file.file_size_bytes or 0 for file in fragment.metadata.files)
-    return max(1, size // max(1, fragment.physical_rows))
+    return max(1, data_bytes(fragment) // max(1, fragment.physical_rows))
 
 
 def _fragment(dataset: LanceDataset, fragment_id: int) -> list[LanceFragment]:
@@ -233,10 +256,10 @@ def _laid_out(dataset: LanceDataset, fragment_id: int, layout: Layout) -> Iterat
 
 
 def relay(dataset: LanceDataset, layout: Layout, files: Sequence[StagedFile]) -> LanceOperation.BaseOperation:
-    """The operation that gives an opened table another layout, with the files of its filled columns.
+    """The operation that gives an opened table another layout, with the files of its written columns.
 
-    Without files it changes the schema alone; with some it lists every fragment, and so conflicts with whatever changes
-    rows. Lance refuses one with files that changes besides whether another column may be null.
+    Where no column gets values it changes the schema alone; else it lists every fragment, and so conflicts with
+    whatever changes rows. Lance refuses one of those that changes besides whether another column may be null.
     """
     present = dataset.get_fragments()
     if not present:
@@ -244,11 +267,34 @@ def relay(dataset: LanceDataset, layout: Layout, files: Sequence[StagedFile]) ->
     if not layout.filled:
         return LanceOperation.Project(_lance_schema(dataset, layout))
     staged = {f.id: f for f in (FragmentMetadata.from_json(file.fragment) for file in files)}
-    if staged.keys() != {fragment.fragment_id for fragment in present}:
+    if layout.written and staged.keys() != {fragment.fragment_id for fragment in present}:
         raise InternalError(f"columns of {dataset.uri} were written for other fragments than it has")
     schema = _lance_schema(dataset, layout)
-    numbers = _numbers(schema.fields())
-    return LanceOperation.Merge([_without_strays(staged[f.fragment_id], numbers) for f in present], schema)
+    numbers, shared = frozenset(_numbers(schema.fields())), _shared(dataset, layout, schema)
+    fragments = (staged.get(f.fragment_id, f.metadata) for f in present)
+    return LanceOperation.Merge([_without_strays(_sharing(f, shared), numbers) for f in fragments], schema)
+
+
+def _shared(dataset: LanceDataset, layout: Layout, schema: LanceSchema) -> list[dict[int, int]]:
+    """For each column that shares what another one has: its numbers by those of the other one."""
+    old, new = ({field.name(): field for field in each.fields()} for each in (dataset.lance_schema, schema))
+    pairs = ((old[c.shares], new[c.field.name]) for c in layout.columns if c.shares is not None)
+    return [dict(zip(_numbers([one]), _numbers([other]), strict=True)) for one, other in pairs]
+
+
+def _sharing(fragment: FragmentMetadata, shared: Sequence[dict[int, int]]) -> FragmentMetadata:
+    """A fragment that names the files of shared columns once more, each column by itself: Lance reads no column of a
+    file twice for one entry. A fragment may be without some, since it was there before they were.
+    """
+    files = list(fragment.files)
+    for numbers in shared:
+        for file in fragment.files:
+            places = [(numbers[f], at) for f, at in zip(file.fields, file.column_indices, strict=True) if f in numbers]
+            if places:
+                fields, indices = (list(each) for each in zip(*places, strict=True))
+                version = file.file_major_version, file.file_minor_version
+                files.append(DataFile(file.path, fields, indices, *version, file.file_size_bytes, file.base_id))
+    return dataclasses.replace(fragment, files=files)
 
 
 def _without_strays(fragment: FragmentMetadata, numbers: frozenset[int]) -> FragmentMetadata:
@@ -258,10 +304,9 @@ def _without_strays(fragment: FragmentMetadata, numbers: frozenset[int]) -> Frag
     return dataclasses.replace(fragment, files=[file for file in fragment.files if not numbers.isdisjoint(file.fields)])
 
 
-def _numbers(fields: Sequence[LanceField]) -> frozenset[int]:
-    """Numbers of fields and of all their children."""
-    below = (_numbers(field.children()) for field in fields)
-    return frozenset(field.id() for field in fields).union(*below)
+def _numbers(fields: Sequence[LanceField]) -> list[int]:
+    """Numbers of fields, each followed by those of its children."""
+    return [number for field in fields for number in (field.id(), *_numbers(field.children()))]
 
 
 class _Field:
@@ -289,11 +334,12 @@ class _Field:
 
 def _lance_schema(dataset: LanceDataset, layout: Layout) -> LanceSchema:
     """The columns of a layout with the numbers that the table's files know them by. New ones have numbers that no
-    column of the table ever had; filled ones come first, since that is how their files number them.
+    column of the table ever had; written ones come first, since that is how their files number them.
     """
     make, metadata, stored = _unpacked(dataset.lance_schema)
     empty = [column for column in layout.columns if column.source is None and not column.is_filled]
-    new = [column.field for column in (*layout.filled, *empty)]
+    shared = [column for column in layout.columns if column.shares is not None]
+    new = [column.field for column in (*layout.written, *shared, *empty)]
     first = int(dataset.max_field_id) + 1
     added = {name: field.moved(first) for name, field in _unpacked(LanceSchema.from_pyarrow(pa.schema(new)))[2].items()}
     found = [

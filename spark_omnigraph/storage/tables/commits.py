@@ -48,7 +48,8 @@ class TableChange:
     written anew (others than those with masked rows), a replacement of all rows, staged index segments and those that
     go (alone), or a staged compaction (alone).
 
-    With a `layout` its columns change: the files are then those of columns, or with a replacement those of all rows.
+    With a `layout` its columns change: the files are then those of columns, if any are written, or with a replacement
+    those of all rows.
     """
 
     files: tuple[StagedFile, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import lance
-from lance.fragment import DataFile
+from lance.fragment import DataFile, LanceFragment
 
 Dataset: TypeAlias = lance.LanceDataset
 """A dataset of the graph at one version."""
@@ -17,3 +17,10 @@ PreparedTransaction: TypeAlias = lance.Transaction
 def file_path(file: DataFile) -> str:
     """The `path` of a data file, for which Lance makes a class each time: of many files that is most of a look."""
     return str(file.__dict__.get("_path") or file.path)
+
+
+def data_bytes(fragment: LanceFragment) -> int:
+    """Bytes of the data files of a fragment, as far as their writers recorded them. One that several columns share is
+    named more than once.
+    """
+    return sum({file.path: file.file_size_bytes or 0 for file in fragment.metadata.files}.values())

@@ -19,6 +19,7 @@ from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.faults import reading, reason
 from spark_omnigraph.storage.origin import require_origin
 from spark_omnigraph.storage.tables.blobs import EXTERNAL, Descriptor, StoredBlobs, is_blob
+from spark_omnigraph.storage.tables.handles import data_bytes
 
 if TYPE_CHECKING:
     from lance.lance import _Session
@@ -204,9 +205,8 @@ def fragments_of(dataset: LanceDataset, ids: tuple[int, ...]) -> list[lance.Lanc
 
 
 def _size(fragment: lance.LanceFragment) -> FragmentSize:
-    files = fragment.metadata.files
     rows = fragment.physical_rows - fragment.num_deletions
-    return FragmentSize(fragment.fragment_id, rows, sum(f.file_size_bytes or 0 for f in files))
+    return FragmentSize(fragment.fragment_id, rows, data_bytes(fragment))
 
 
 def _with_blobs(

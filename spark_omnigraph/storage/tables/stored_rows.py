@@ -11,6 +11,7 @@ from lance import LanceDataset
 from spark_omnigraph.records.arrow_schema import BLOB
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.tables.blobs import StoredBlobs, is_blob
+from spark_omnigraph.storage.tables.handles import data_bytes
 from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 
 _ADDRESS = "_rowaddr"
@@ -33,7 +34,7 @@ class StoredRows:
     def bytes_per_row(self) -> int:
         """What a row takes in the data files, about; blobs in files of their own do not count."""
         fragments = self.dataset.get_fragments()
-        size = sum(file.file_size_bytes or 0 for each in fragments for file in each.metadata.files)
+        size = sum(map(data_bytes, fragments))
         return size // max(1, sum(each.physical_rows for each in fragments))
 
     def take(self, row_ids: pa.Array | pa.ChunkedArray) -> pa.Table:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 from lance import LanceDataset
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.records.arrow_schema import BLOB, BLOB_METADATA
+from spark_omnigraph.storage.tables.changes import row_changes
 from spark_omnigraph.storage.tables.columns import (
     LaidColumn,
     Layout,
@@ -27,8 +30,9 @@ from spark_omnigraph.storage.tables.commits import (
     create_dataset,
     prepare_change,
 )
-from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, read_batches
+from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, fragment_sizes, read_batches
 from spark_omnigraph.storage.tables.staged import TableTarget
+from spark_omnigraph.storage.values.rewrite import NewValues, rewrite_columns
 
 SCHEMA = pa.schema(
     [
@@ -65,14 +69,18 @@ def kept(name: str, source: str | None = None) -> LaidColumn:
     return LaidColumn(SCHEMA.field(source or name).with_name(name), source or name)
 
 
+def same(table: LanceDataset, name: str) -> LaidColumn:
+    return LaidColumn(table.schema.field(name), name)
+
+
 def target(table: LanceDataset) -> TableTarget:
     return TableTarget(TableKey("node:T"), table.uri, table.version, table.count_rows())
 
 
 def relaid(table: LanceDataset, *columns: LaidColumn) -> LanceDataset:
-    layout = Layout(columns)
+    layout = Layout(columns).beside_files(table.schema)
     source = TableSource(target(table), {})
-    ids = fragment_ids(source) if layout.filled else []
+    ids = fragment_ids(source) if layout.written else []
     files = tuple(stage_columns(source, each, layout) for each in ids)
     moved = commit_strict(table, prepare_change(table, TableChange(files, layout=layout), {}))
     assert moved.version == table.version + 1
@@ -140,6 +148,103 @@ def test_filled_columns_have_their_values_and_every_row_counts_as_updated(table:
     assert {row[VERSIONS[1]] for row in row_versions(moved)} == {1, 2}
     assert moved.schema.field("age").type == pa.int64()
     assert moved.schema.field("k").nullable is False
+
+
+LIKE = {"l_age": "age", "l_tags": "tags", "l_vec": "vec", "m_age": "age"}
+
+
+def like(table: LanceDataset) -> LanceDataset:
+    """The table with columns that get what others have, two of them the same."""
+    new = [LaidColumn(table.schema.field(origin).with_name(name), origins=(origin,)) for name, origin in LIKE.items()]
+    required = LaidColumn(pa.field("r_age", pa.int32(), nullable=False), origins=("age",))
+    return relaid(table, kept("id"), *new, required, kept("age"), kept("body"), kept("tags"), kept("vec"))
+
+
+def files_of(table: LanceDataset) -> set[str]:
+    return {path.name for path in (Path(table.uri) / "data").iterdir() if path.suffix == ".lance"}
+
+
+def test_a_column_like_another_one_is_read_where_that_one_lies(table: LanceDataset) -> None:
+    before = files_of(table)
+    moved = like(table)
+    assert files_of(moved) == before, "nothing is written"
+    rows = values(moved, "id", *LIKE, "r_age", "body")
+    assert rows == [
+        {"id": name, "l_age": age, "l_tags": [name], "l_vec": [1.0, 2.0], "m_age": age, "r_age": age, "body": body}
+        for name, age, body in (("a", 0, b"a"), ("c", 2, None), ("d", 0, b"d"), ("e", 1, None))
+    ]
+    assert moved.to_table(columns=["l_vec"], filter="l_age = 2 AND m_age = age").to_pylist() == [{"l_vec": [1.0, 2.0]}]
+    assert moved._take_rows([4, 2], columns=["m_age", "id"]).to_pylist() == [
+        {"m_age": 1, "id": "e"},
+        {"m_age": 2, "id": "c"},
+    ]
+    assert [row["_rowid"] for row in row_versions(moved)] == [row["_rowid"] for row in row_versions(table)]
+    assert {row[VERSIONS[2]] for row in row_versions(moved)} == {moved.version}, "all rows count as updated"
+    sizes = [(size.rows, size.bytes) for size in fragment_sizes(PinnedTable(moved.uri, moved.version))]
+    assert sizes == [(size.rows, size.bytes) for size in fragment_sizes(PinnedTable(table.uri, table.version))]
+
+
+@pytest.mark.parametrize(("changed", "stays"), [("l_age", "age"), ("age", "l_age")])
+def test_one_of_two_columns_that_are_alike_changes_alone(table: LanceDataset, changed: str, stays: str) -> None:
+    moved = like(table)
+    (first, _) = fragment_ids(TableSource(target(moved), {}))
+    new = NewValues(np.array([2]), lambda start, stop: pa.array([70], pa.int32())[start:stop])
+    rewrite = rewrite_columns(target(moved), first, {changed: new}, {})
+    moved = commit_strict(moved, prepare_change(moved, TableChange(columns=(rewrite,)), {}))
+    moved.update({changed: "30"}, where="id = 'd'")
+    for compacted in (False, True):
+        if compacted:
+            moved.optimize.compact_files()
+            moved.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+        found = {row["id"]: (row[changed], row[stays], row["m_age"]) for row in values(moved, "id", *LIKE, "age")}
+        assert found == {"a": (0, 0, 0), "c": (70, 2, 2), "d": (30, 0, 0), "e": (1, 1, 1)}
+        moved.validate()
+
+
+def test_a_file_stays_as_long_as_a_column_lies_in_it(table: LanceDataset) -> None:
+    moved = like(table)
+    alone = relaid(moved, kept("id"), same(moved, "l_age"))
+    alone.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+    assert [row["l_age"] for row in values(alone, "l_age")] == [0, 2, 0, 1], "what it was made of is gone"
+    again = relaid(alone, kept("id"), same(alone, "l_age"), LaidColumn(pa.field("n", pa.int32()), origins=("l_age",)))
+    assert values(again, "id", "n")[1] == {"id": "c", "n": 2}
+    lance.write_dataset(rows("x"), moved.uri, mode="overwrite", allow_external_blob_outside_bases=True)
+    last = lance.dataset(moved.uri)
+    last.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+    named = {file.path for fragment in last.get_fragments() for file in fragment.data_files()}
+    assert files_of(last) == named
+
+
+def test_what_is_not_stored_as_it_is_to_be_is_written(table: LanceDataset) -> None:
+    body = LaidColumn(pa.field("b", BLOB, metadata=BLOB_METADATA), origins=("body",))
+    columns = {
+        "a blob": body,
+        "another type": LaidColumn(pa.field("n", pa.int64()), origins=("age",)),
+        "two columns": LaidColumn(pa.field("n", pa.int32()), origins=("age", "m")),
+        "a value for what is null": LaidColumn(pa.field("n", pa.int32()), origins=("age",), value=pa.scalar(1)),
+    }
+    assert {why for why, column in columns.items() if column.shared(SCHEMA) is column} == set(columns)
+
+
+def test_a_fragment_that_lacks_a_column_lacks_what_is_like_it(table: LanceDataset) -> None:
+    wide = relaid(table, kept("id"), kept("age"), LaidColumn(pa.field("late", pa.string())))
+    more = pa.table({"id": ["f"], "age": [9], "late": ["x"]}, schema=wide.schema)
+    wide = lance.write_dataset(more, wide.uri, mode="append")
+    moved = relaid(wide, kept("id"), same(wide, "late"), LaidColumn(pa.field("l", pa.string()), origins=("late",)))
+    assert [row["l"] for row in values(moved, "l")] == [None, None, None, None, "x"]
+
+
+def test_rows_are_told_as_updated_also_when_the_same_files_are_named(table: LanceDataset) -> None:
+    """A column in a file of its own, one like it, and then the first one gone: files have the names that they had."""
+    first = relaid(table, kept("id"), LaidColumn(pa.field("k", pa.int32()), value=pa.scalar(3)), kept("vec"))
+    both = relaid(
+        first, kept("id"), same(first, "k"), LaidColumn(pa.field("l", pa.int32()), origins=("k",)), kept("vec")
+    )
+    other = LaidColumn(pa.field("m", pa.int32()), origins=("l",))
+    last = relaid(both, kept("id"), same(both, "l"), other, kept("vec"))
+    pinned = [PinnedTable(each.uri, each.version) for each in (first, last)]
+    assert len(row_changes(pinned[0], pinned[1], same_line=True).updated) == 4
+    assert values(last, "id", "l", "m")[0] == {"id": "a", "l": 3, "m": 3}
 
 
 def test_copied_rows_keep_their_ids_in_their_own_table_alone(table: LanceDataset, tmp_path: Path) -> None:
