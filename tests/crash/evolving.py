@@ -28,8 +28,8 @@ node Town { k: String @key }
 edge Knows: Person -> Person { weight: I32 }
 edge At: Person -> Spot { until: I32?  since: I32? }
 """
-"""Each kind of work: a column renamed, widened and dropped for good, one that gets a value, one that is like another, types
-that come and go.
+"""Each kind of work: a column renamed, widened and dropped for good, one that gets a value, one that is like another,
+types that come and go.
 """
 VALUES = {"Knows.weight": 7, "At.until": FromColumn("since")}
 LINES = (
