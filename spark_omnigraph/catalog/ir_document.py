@@ -60,12 +60,13 @@ def pretty(value: Json, indent: str = "") -> str:
     return compact(value)
 
 
-def _string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+_string = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _atom(value: bool | int | float | str | None) -> str:
-    return json_float(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return _string(value)
+    return json_float(value) if isinstance(value, float) else json.dumps(value)
 
 
 def _interface(interface: InterfaceType) -> Json:

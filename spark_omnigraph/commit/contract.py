@@ -87,7 +87,7 @@ def _of_files(store: GraphStore, files: SchemaFiles) -> Contract | None:
 def _stored_catalog(store: GraphStore, source: str) -> Catalog:
     """What the text of a graph says. A text that says nothing is the graph's fault and not its reader's."""
     try:
-        return _compiled(source)
+        return compile_stored_schema(source)
     except (SchemaParseError, CatalogError) as error:
         raise SchemaFilesError(
             f"{SCHEMA_SOURCE} of '{store.root}' is no schema ({error.message.splitlines()[0]}): put back the text that "
@@ -109,7 +109,7 @@ def _with_ids(store: GraphStore, files: SchemaFiles, catalog: Catalog) -> Contra
 @lru_cache(maxsize=32)
 def _accepted(source: str, ir: str, state: str) -> AcceptedTables:
     """Values too, so that the same texts need to be read once."""
-    return read_documents(ir, state, _compiled(source))
+    return read_documents(ir, state, compile_stored_schema(source))
 
 
 def _staged_hash(store: GraphStore) -> str | None:
@@ -120,12 +120,6 @@ def _staged_hash(store: GraphStore) -> str | None:
 
 _FORMER: LruCache[tuple[str, str, str, int, str], Contract] = LruCache(_FORMER_STATES)
 _PINNED: LruCache[tuple[str, str, str, int], tuple[Seen, tuple[Contract, Snapshot]]] = LruCache(_FORMER_STATES)
-
-
-@lru_cache(maxsize=32)
-def _compiled(source: str) -> Catalog:
-    """Catalogs are values, so that one text needs to be compiled once."""
-    return compile_stored_schema(source)
 
 
 def contract_at(store: GraphStore, snapshot: Snapshot, present: Contract) -> Contract:
@@ -188,7 +182,7 @@ def former_catalogs(store: GraphStore, since: int = 0) -> Iterator[Catalog]:
 def _known(source: str, schema_hash: str) -> Contract | None:
     """The contract of a text, None for one that has not this hash."""
     try:
-        catalog = _compiled(source)
+        catalog = compile_stored_schema(source)
     except OmnigraphError:
         return None
     return Contract(catalog, source, schema_hash) if catalog.ir_hash == schema_hash else None

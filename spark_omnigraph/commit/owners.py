@@ -8,7 +8,7 @@ anybody else without a sidecar is lost.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -119,10 +119,14 @@ def await_turn(store: GraphStore, branch: Branch, tables: frozenset[str], wait: 
 
 
 def covering(
-    store: GraphStore, branch: Branch, tables: frozenset[str], other_than: str | None = None
+    store: GraphStore,
+    branch: Branch,
+    tables: frozenset[str],
+    other_than: str | None = None,
+    names: Iterable[str] | None = None,
 ) -> Sidecar | None:
-    """First sidecar that covers one of these tables on this branch, live or not."""
-    found = (s for s in pending(store) if s.branch == branch and s.tables & tables)
+    """First sidecar that covers one of these tables on this branch, live or not; of all, or of those of these names."""
+    found = (s for s in pending(store, names) if s.branch == branch and s.tables & tables)
     return next((s for s in found if s.operation_id != other_than), None)
 
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit.announced import Announced, announced
 from spark_omnigraph.commit.claim import branch_claim, is_claimed, is_held, recovery_claim
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.landing import land, landed_update
@@ -53,10 +54,10 @@ from spark_omnigraph.errors import (
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate, rewound_rows
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
-from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path
+from spark_omnigraph.storage.graph_store import TIDY_ABOVE, GraphStore
+from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, branch_path
 from spark_omnigraph.storage.manifest.commit_log import append_commit, complete_commit
-from spark_omnigraph.storage.manifest.stamp import migrate, read_format
+from spark_omnigraph.storage.manifest.stamp import migrate
 from spark_omnigraph.storage.tables.commits import (
     OPERATION_KEY,
     newest_version,
@@ -143,6 +144,8 @@ class _Attempt:
     lease: Lease
     landed: list[LandedTable] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)
+    """How many files each dataset of the commit log has that this write added to."""
 
     @property
     def whole(self) -> WholeBranch:
@@ -200,7 +203,9 @@ def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
 
 
 def _done(attempt: _Attempt, version: PublishedVersion) -> Published:
-    attempt.store.tidy(attempt.prepared.branch)
+    branch = attempt.prepared.branch
+    manifest = {branch_path(MANIFEST, branch): TIDY_ABOVE + 1 if version.files is None else version.files}
+    attempt.store.tidy(branch, known=attempt.files | manifest)
     return Published(
         attempt.prepared.identity.commit_id if attempt.landed or attempt.prepared.stands_alone else None,
         version.parent,
@@ -272,16 +277,17 @@ def arm(attempt: _Attempt, bound: tuple[BoundWrite, ...]) -> ArmedCommit:
     store, prepared = attempt.store, attempt.prepared
     with attempt.step(Phase.ARM):
         sidecar.arm(store, prepared)
-        if covering(store, prepared.branch, prepared.tables, other_than=prepared.identity.operation_id) is not None:
+        found, own = announced(store), prepared.identity.operation_id
+        if covering(store, prepared.branch, prepared.tables, own, found.sidecars) is not None:
             raise _SteppedBackError("another writer armed at the same moment")
         if prepared.branch is not None and is_held(store, branch_claim(prepared.branch)):
             # Whoever deletes a branch takes its claim first and looks for sidecars second.
             raise _SteppedBackError(f"branch '{prepared.branch}' is being deleted")
         # Whoever changes the schema takes its lock first and looks for sidecars second, too.
-        refuse_other_schema(store, prepared)
+        refuse_other_schema(store, prepared, found)
         _refuse_another_branch(store, prepared)
         _refuse_moved(store, prepared, bound)
-        _refuse_late(attempt)
+        _refuse_late(attempt, found)
     reach(CrashPoint.ARMED)
     return ArmedCommit(prepared, bound)
 
@@ -316,9 +322,9 @@ def _refuse_moved(store: GraphStore, prepared: PreparedCommit, writes: tuple[Bou
             raise _loss(store, prepared, bound)
 
 
-def _refuse_late(attempt: _Attempt) -> None:
+def _refuse_late(attempt: _Attempt, found: Announced | None = None) -> None:
     """Refuses a write whose stage was taken for dead while it stood still: clean-up may have removed what it staged."""
-    if has_ended(attempt.store, attempt.prepared.stages):
+    if has_ended(attempt.store, attempt.prepared.stages, found):
         raise ConflictError(
             "this write stood still for so long that it was taken for dead, or the graph is being made anew by an init "
             "(one that died is seen to by a read-write open, or by recover); what it had staged may be gone, nothing "
@@ -350,8 +356,9 @@ def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite
     """
     store = whole.store
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
-    manifest = migrate(store.manifest(prepared.branch))
-    snapshot = read_format(manifest).reduce(prepared.branch, int(manifest.version), store.manifest_rows(manifest))
+    snapshot = store.snapshot(prepared.branch)
+    if store.form().stamp != SCHEMA_VERSION:
+        migrate(store.manifest(prepared.branch))
     check_expectations(snapshot, prepared.expectations())
     ordered = sorted(prepared.writes, key=lambda w: w.table_key)
     return tuple(_bind(store, prepared, write) for write in ordered)
@@ -447,7 +454,7 @@ def _record(attempt: _Attempt, version: PublishedVersion) -> None:
     # Whoever took this write for dead has added the row.
     add = complete_commit if attempt.lease.may_be_taken() else append_commit
     with attempt.step(Phase.RECORD):
-        add(attempt.store.location, row)
+        attempt.files |= add(attempt.store.location, row)
         reach(CrashPoint.RECORDED)
 
 

@@ -89,6 +89,8 @@ class PublishedVersion:
     manifest_version: int
     parent: str | None
     overtaken: tuple[str, ...] = ()
+    files: int | None = None
+    """Data files of the manifest then; None where they were not counted."""
 
 
 def publish(whole: WholeBranch, publication: Publication) -> PublishedVersion:
@@ -138,7 +140,8 @@ def _swap(whole: WholeBranch, publication: Publication) -> PublishedVersion:
                 return found
             time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))
             continue
-        return PublishedVersion(landed, parent, _moved_between(whole, publication, base, landed))
+        overtaken = _moved_between(whole, publication, base, landed)
+        return PublishedVersion(landed, parent, overtaken, len(dataset.get_fragments()))
     raise StorageError(
         f"storage: the manifest of '{store.root}' took no publish on branch '{display(branch)}' in {ATTEMPTS} attempts"
         ": other writers were first each time, or the store refuses them. Nothing was published: run it again; many "

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from spark_omnigraph.commit.announced import announced
+from spark_omnigraph.commit.announced import Announced, announced
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import Lease, LeaseFacts, lease_facts, lease_path
 from spark_omnigraph.commit.process import owner_text
@@ -89,16 +89,16 @@ def close_stage(store: GraphStore, name: str) -> None:
             store.objects.remove(lease_path(each))
 
 
-def has_ended(store: GraphStore, stages: Iterable[str]) -> bool:
+def has_ended(store: GraphStore, stages: Iterable[str], found: Announced | None = None) -> bool:
     """Whether one of these stages is over: what it staged may be gone. Clean-up removes the lease of a dead one before
     it looks for its files, and a writer asks after it has armed, which clean-up sees: one of the two steps back. One
     that this process renews is over as well when its own clocks say that the heartbeat was late; and all are while the
-    graph is made anew.
+    graph is made anew. What is announced is listed, unless whoever calls has just done that.
     """
     names = set(stages)
     if any(name in _HELD and _HELD[name].may_be_taken() for name in names):
         return True
     if not names:
         return False
-    found = announced(store)
+    found = found or announced(store)
     return not names <= set(found.stages) or bool(found.makings)

@@ -320,14 +320,16 @@ class GraphStore:
         """All rows of a manifest opened at its newest version; only what is new since the last call is read."""
         return self._reader.read(dataset)
 
-    def tidy(self, branch: Branch, above: int = TIDY_ABOVE) -> dict[str, int]:
+    def tidy(self, branch: Branch, above: int = TIDY_ABOVE, known: Mapping[str, int] | None = None) -> dict[str, int]:
         """Compacts the manifest and the commit log where they consist of more files than this, best effort; how many
-        files each of those had.
+        files each of those had. A writer knows how many those have that it wrote, and the others are not looked at.
 
         Every publish leaves a file of a row or two, and reading them is what makes commits of an old graph slow.
         """
         compacted: dict[str, int] = {}
         for path in (branch_path(MANIFEST, branch), branch_path(COMMITS, branch), COMMIT_ACTORS):
+            if known is not None and known.get(path, 0) <= above:
+                continue
             with suppress(CommitFailed, StorageError):
                 dataset = self.open_dataset(path)
                 files = len(dataset.get_fragments())

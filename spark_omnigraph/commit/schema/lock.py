@@ -9,12 +9,13 @@ alive, and goes only when somebody says so.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
+from types import MappingProxyType
 from urllib.parse import unquote
 
-from spark_omnigraph.commit.announced import announced
+from spark_omnigraph.commit.announced import Announced, announced
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.lease import LeaseFacts, lease_path, read_lease
@@ -24,15 +25,17 @@ from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA_APPLY_LOCK
 from spark_omnigraph.storage.tables.commits import drop_branch
+from spark_omnigraph.storage.tables.handles import Dataset
 
 LOCK_CLAIM = "schema"
 """Under this the lock is taken, and removed of those who are gone."""
 _REFS = f"{MANIFEST}/_refs/branches"
 
 
-def refuse_other_schema(store: GraphStore, prepared: PreparedCommit) -> None:
+def refuse_other_schema(store: GraphStore, prepared: PreparedCommit, found: Announced | None = None) -> None:
     """ConflictError while a schema change runs that is not this write, after one that was made since it was planned,
-    and when this one has lost its lock or found branches that came meanwhile.
+    and when this one has lost its lock or found branches that came meanwhile. What is announced is listed, unless
+    whoever calls has just done that.
     """
     if prepared.schema is None:
         refuse_schema_change(store)
@@ -40,7 +43,7 @@ def refuse_other_schema(store: GraphStore, prepared: PreparedCommit) -> None:
         raise ConflictError("the schema changed after this write was planned; nothing has changed, run it again")
     if prepared.schema is None:
         return
-    if prepared.schema.lock not in announced(store).schemas or not refuse_branches(store):
+    if prepared.schema.lock not in (found or announced(store)).schemas or not refuse_branches(store):
         raise ConflictError("this schema change stood still for so long that its lock was removed; run it again")
 
 
@@ -90,13 +93,15 @@ def _is_lost(store: GraphStore, break_lock: bool) -> bool:
     return not any(holder.is_live(time.time()) for holder in holders) and (bool(holders) or break_lock)
 
 
-def unlock(store: GraphStore) -> None:
-    """Removes the lock, and the leases of those who held it; whoever calls knows that they are gone."""
+def unlock(store: GraphStore, opened: Mapping[str, Dataset] = MappingProxyType({})) -> None:
+    """Removes the lock, and the leases of those who held it; whoever calls knows that they are gone. Datasets are
+    opened for it unless they are given.
+    """
     for path in (MANIFEST, COMMITS):
         for name in store.branch_names(path):
             if name.lstrip("/") == SCHEMA_APPLY_LOCK:
                 with suppress(CommitFailed):  # writers go on saying that it is there
-                    drop_branch(store.open_dataset(path), name)
+                    drop_branch(opened[path] if path in opened else store.open_dataset(path), name)
     if not store.has_schema_lock():
         for lease in announced(store).schemas:
             with suppress(StorageError):  # without the lock it is a lost one, which is swept

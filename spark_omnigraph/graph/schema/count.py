@@ -14,6 +14,7 @@ from functools import partial
 from itertools import accumulate
 
 import numpy as np
+import pyarrow as pa
 
 from spark_omnigraph.catalog.migration.effects import Work, shows_updates, work_of
 from spark_omnigraph.catalog.migration.planner import SchemaPlan, TableMigration
@@ -37,10 +38,13 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.scan import PinnedTable, fragment_sizes, group_fragments
+from spark_omnigraph.validate.batch import BatchChecker
 from spark_omnigraph.write.candidates import target_of
 from spark_omnigraph.write.checker import Finding, WriteChecker
 from spark_omnigraph.write.executor import Executor
 from spark_omnigraph.write.staged_table import Rows
+
+_ONE_ROW = pa.table({"~": pa.nulls(1)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,22 +185,27 @@ class _TableCounter:
                 return 0
 
     def _ask_rows(self, table: PinnedTable, executor: Executor) -> list[BrokenRule]:
-        asked = RowQuestions(table, self._projection, tuple(self._row_rules), self._counted)
-        if not asked.columns:
-            return []
+        rules = [rule for rule in self._row_rules if self._projection.needed(rule.columns)]
+        asked = RowQuestions(table, self._projection, tuple(rules), self._counted)
         is_one = executor.parallelism == 1  # who reads everything opens the table once
         groups = [None] if is_one else group_fragments(fragment_sizes(table), executor.parallelism)
-        parts = list(executor.map(partial(answer, asked), groups))
+        parts = list(executor.map(partial(answer, asked), groups if asked.columns else []))
         for part in parts:
             self.per_rule += part.per_rule
         self._valued = {name: sum(part.valued[i] for part in parts) for i, name in enumerate(self._counted)}
         first = list(accumulate((part.rows for part in parts), initial=0))
-        return [
-            BrokenRule(
-                rule, np.concatenate([start + part.places(i) for start, part in zip(first, parts, strict=False)])
-            )
-            for i, rule in enumerate(self._row_rules)
+        found = [
+            np.concatenate([start + part.places(i) for start, part in zip(first, parts, strict=False)])
+            for i in range(len(rules))
         ]
+        places = iter(found)
+        return [BrokenRule(rule, next(places) if rule in rules else self._ask_value(rule)) for rule in self._row_rules]
+
+    def _ask_value(self, rule: RowRule) -> Rows:
+        """The rows that break a rule about nothing but one value for all of them: all or none, and none is read."""
+        found = list(BatchChecker(rule.entity).broken(self._projection.of(_ONE_ROW, rule.columns)))
+        self.per_rule += Counter({str(each.rule): self._rows * len(each.rows) for each in found})
+        return np.arange(self._rows if found else 0)
 
     def _ask_table(self, table: PinnedTable) -> list[BrokenRule]:
         if not self._table_rules or self._diff.old is None or self._diff.new is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from spark_omnigraph.branch.fork import clear_debris
@@ -18,6 +18,7 @@ from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA, SCHEMA_APPLY_LOCK
 from spark_omnigraph.storage.tables.commits import create_branch
+from spark_omnigraph.storage.tables.handles import Dataset
 
 _LOCK = BranchName(SCHEMA_APPLY_LOCK)
 
@@ -35,7 +36,7 @@ def schema_lock(store: GraphStore) -> Iterator[str]:
         try:
             with claimed(store, LOCK_CLAIM):
                 refuse_schema_change(store)
-                _lock(store)
+                opened = _lock(store)
         except Exception:
             lease.release()
             raise
@@ -45,26 +46,30 @@ def schema_lock(store: GraphStore) -> Iterator[str]:
         except RecoveryRequiredError:
             raise  # its sidecar is still there
         except Exception:
-            _open(store, lease, name)
+            _open(store, opened, lease, name)
             raise
-        _open(store, lease, name)
+        _open(store, opened, lease, name)
 
 
-def _lock(store: GraphStore) -> None:
-    """The branch of the log first, the one of the manifest last: that one counts."""
+def _lock(store: GraphStore) -> Mapping[str, Dataset]:
+    """The branch of the log first, where one may have been left behind, the one of the manifest last: that one counts,
+    and one that another engine makes at this moment is not ours. The datasets that were opened.
+    """
+    opened: dict[str, Dataset] = {}
     try:
         for path in (COMMITS, MANIFEST):
-            if _LOCK not in store.branch_names(path):
+            if path == MANIFEST or _LOCK not in store.branch_names(path):
                 clear_debris(store, path, _LOCK)
-                dataset = store.open_dataset(path)
+                dataset = opened[path] = store.open_dataset(path)
                 create_branch(dataset, _LOCK, None, int(dataset.version))
     except CommitFailed as failure:
         raise ConflictError(f"the lock of the schema could not be taken: {failure}") from failure
+    return opened
 
 
-def _open(store: GraphStore, lease: Lease, name: str) -> None:
+def _open(store: GraphStore, opened: Mapping[str, Dataset], lease: Lease, name: str) -> None:
     """Unless the lock is another one's by now: who was taken for dead has lost its lease."""
     if name in announced(store).schemas:
-        unlock(store)
+        unlock(store, opened)
     reach(CrashPoint.SCHEMA_UNLOCKED)
     lease.release()

@@ -35,10 +35,9 @@ class RowQuestions:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Stored columns that the answers need. Rules about nothing but one value for all rows need rows, of any."""
+        """Stored columns that the answers need."""
         needed = self.projection.needed(name for rule in self.rules for name in rule.columns)
-        columns = tuple(dict.fromkeys((*needed, *self.counted)))
-        return columns or (("id",) if self.rules else ())
+        return tuple(dict.fromkeys((*needed, *self.counted)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,10 +6,11 @@ text ──parse──▶ syntax tree ──expand──▶ every type complete 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.lang.pg.acceptance import check_new
-from spark_omnigraph.lang.pg.ast import CheckConstraint, EdgeDecl, NodeDecl
+from spark_omnigraph.lang.pg.ast import CheckConstraint, EdgeDecl, NodeDecl, Schema
 from spark_omnigraph.lang.pg.check import check
 from spark_omnigraph.lang.pg.expand import expand
 from spark_omnigraph.lang.pg.lower import lower
@@ -29,11 +30,8 @@ def compile_schema(source: str) -> Catalog:
     >>> list(compile_schema("node Pier { code: String @key }").nodes)
     ['Pier']
     """
-    text = SourceText(source)
-    schema = expand(text, parse(text))
-    check(text, schema)
-    check_new(text, schema)
-    return lower(text, schema)
+    check_new(*_complete(source))
+    return compile_stored_schema(source)
 
 
 def refuse_patterns(source: str, why: Callable[[str], str | None]) -> None:
@@ -52,12 +50,20 @@ def refuse_patterns(source: str, why: Callable[[str], str | None]) -> None:
                 raise parse_error(text, constraint.region, f"the pattern of @check on {name} cannot be used: {reason}")
 
 
+@lru_cache(maxsize=32)
 def compile_stored_schema(source: str) -> Catalog:
     """The catalog of a schema that a graph has already, `_schema.pg`, whichever engine accepted it.
 
-    The rules of the format hold; those that this package asks of new schemas alone (`acceptance`) do not.
+    The rules of the format hold; those that this package asks of new schemas alone (`acceptance`) do not. Catalogs are
+    values, so that one text needs to be compiled once, also where it is accepted first and stored then.
     """
+    return lower(*_complete(source))
+
+
+@lru_cache(maxsize=1)
+def _complete(source: str) -> tuple[SourceText, Schema]:
+    """A text and what it declares, each type with all that it has, by the rules of the format."""
     text = SourceText(source)
     schema = expand(text, parse(text))
     check(text, schema)
-    return lower(text, schema)
+    return text, schema

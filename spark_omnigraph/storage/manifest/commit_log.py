@@ -86,19 +86,31 @@ def open_log(location: Location, name: str, branch: Branch) -> LanceDataset:
         return lance.dataset(location.join(branch_path(name, branch)), storage_options=dict(location.options) or None)
 
 
-def append_commit(location: Location, commit: Commit) -> None:
-    """Adds the commit row on its branch, then the actor row on the main line. Not idempotent: look first."""
-    append_log_rows(open_log(location, COMMITS, commit.branch), _commit_rows(commit))
-    if commit.actor is not None:
-        append_log_rows(open_log(location, COMMIT_ACTORS, None), _actor_row(commit, commit.actor))
+def append_commit(location: Location, commit: Commit) -> dict[str, int]:
+    """Adds the commit row on its branch, then the actor row on the main line. Not idempotent: look first. How many
+    files each of the datasets has then.
+    """
+    log = open_log(location, COMMITS, commit.branch)
+    files = {branch_path(COMMITS, commit.branch): append_log_rows(log, _commit_rows(commit))}
+    return files | _append_actor(location, commit)
 
 
-def complete_commit(location: Location, commit: Commit) -> None:
-    """Adds what is missing of a commit: its row, or that of its actor. A writer may have died between the two."""
+def _append_actor(location: Location, commit: Commit) -> dict[str, int]:
+    if commit.actor is None:
+        return {}
+    log = open_log(location, COMMIT_ACTORS, None)
+    return {COMMIT_ACTORS: append_log_rows(log, _actor_row(commit, commit.actor))}
+
+
+def complete_commit(location: Location, commit: Commit) -> dict[str, int]:
+    """Adds what is missing of a commit: its row, or that of its actor. A writer may have died between the two. Says how
+    many files each dataset has that it added to.
+    """
     if not has_commit(location, commit.branch, commit.id):
-        append_commit(location, commit)
-    elif commit.actor is not None and commit.id not in _read_actors(location):
-        append_log_rows(open_log(location, COMMIT_ACTORS, None), _actor_row(commit, commit.actor))
+        return append_commit(location, commit)
+    if commit.actor is not None and commit.id not in _read_actors(location):
+        return _append_actor(location, commit)
+    return {}
 
 
 def read_commits(location: Location, branch: Branch, with_actors: bool = True) -> list[Commit]:

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
 from lance.fragment import DataFile, FragmentMetadata, LanceFragment, RowIdSequence, write_fragments
 from lance.schema import LanceSchema
-from lance.udf import batch_udf
 
 from spark_omnigraph.errors import InternalError, StorageError
 from spark_omnigraph.records.arrow_schema import BLOB, BLOB_METADATA
@@ -31,7 +31,7 @@ from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.messages.members import Member, encoded, members, signed
 from spark_omnigraph.storage.tables.blobs import StoredBlobs, is_blob
 from spark_omnigraph.storage.tables.handles import data_bytes
-from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
+from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget, write_file
 
 if TYPE_CHECKING:
     from lance.lance.schema import LanceField
@@ -163,27 +163,42 @@ def stage_columns(source: TableSource, fragment_id: int, layout: Layout) -> Stag
     """Writes the written columns of one fragment into a file beside it, masked rows too; HEAD does not move. The file
     names the whole fragment as it is then.
     """
-    dataset, target = source.dataset, source.target
+    dataset, target, written = source.dataset, source.target, layout.written
     (fragment,) = _fragment(dataset, fragment_id)
-    written = layout.written
-    # By number, since the names of the table are in use. Without a schema Lance would fill a first row to learn it.
-    schema = pa.schema([pa.field(f"~{place}", column.field.type) for place, column in enumerate(written)])
-
-    @batch_udf(output_schema=schema)
-    def fill(rows: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([column.fill(rows) for column in written], schema=schema)
-
-    origins = list(dict.fromkeys(name for column in written for name in column.origins))
-    rows = max(_BATCH_ROWS, min(_LARGE_ROWS, _BATCH_BYTES // _row_bytes(fragment))) if origins else _EMPTY_ROWS
+    new = LanceSchema.from_pyarrow(pa.schema([column.field for column in written])).fields()
+    first = int(dataset.max_field_id) + 1
+    numbers = [first + _numbers([field])[-1] for field in new]  # of a list that of its items
+    uri, schema = f"{target.uri}/data/{uuid4().hex}.lance", pa.schema([c.field.with_nullable(True) for c in written])
     with reading(f"write columns of '{target.table_key}'"):
-        patched, _ = fragment.merge_columns(fill, columns=origins, batch_size=rows)
-    file = patched.files[-1]
-    return StagedFile(json.dumps(patched.to_json()), f"{target.uri}/data/{file.path}", patched.physical_rows)
+        file = write_file(uri, schema, _filled(dataset, fragment, written, schema), numbers, source.options)
+    named = dataclasses.replace(fragment.metadata, files=[*fragment.metadata.files, file])
+    return StagedFile(json.dumps(named.to_json()), uri, fragment.physical_rows)
 
 
-def _row_bytes(fragment: LanceFragment) -> int:
-    """What a row of all columns takes in the files, about."""
-    return max(1, data_bytes(fragment) // max(1, fragment.physical_rows))
+def _filled(
+    dataset: LanceDataset, fragment: LanceFragment, columns: Sequence[LaidColumn], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """What columns get in all rows of a fragment, masked ones too. For one value in all rows none is read."""
+
+    def fill(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([column.fill(rows) for column in columns], schema=schema)
+
+    origins = list(dict.fromkeys(name for column in columns for name in column.origins))
+    physical = fragment.physical_rows
+    if origins:
+        size = max(1, data_bytes(fragment) // max(1, physical))  # of a row of all columns, about
+        rows = max(_BATCH_ROWS, min(_LARGE_ROWS, _BATCH_BYTES // size))
+        whole = {"fragments": [fragment], "include_deleted_rows": True, "with_row_id": True}
+        yield from map(fill, dataset.scanner(origins, batch_size=rows, **whole).to_reader())
+    else:
+        size = fill(_bare(1)).nbytes
+        rows = max(1, min(_EMPTY_ROWS, _BATCH_BYTES // size, physical))
+        batch = fill(_bare(rows))
+        yield from (batch.slice(0, physical - start) for start in range(0, physical, rows))
+
+
+def _bare(rows: int) -> pa.RecordBatch:
+    return pa.record_batch([pa.nulls(rows)], ["~"])
 
 
 def _fragment(dataset: LanceDataset, fragment_id: int) -> list[LanceFragment]:

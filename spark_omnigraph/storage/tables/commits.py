@@ -274,10 +274,10 @@ def merge_manifest_rows(manifest: LanceDataset, rows: pa.Table) -> int:
 
 
 def append_log_rows(dataset: LanceDataset, rows: pa.Table) -> int:
-    """Appends rows to a commit-log dataset; order among writers does not matter there."""
+    """Appends rows to a commit-log dataset; order among writers does not matter there. How many files it has then."""
     with committing(f"append {dataset.uri}"):
         transaction = lance.fragment.write_fragments(rows, dataset, mode="append", return_transaction=True)
-        return int(LanceDataset.commit(dataset, transaction, max_retries=_LOG_RETRIES).version)
+        return len(LanceDataset.commit(dataset, transaction, max_retries=_LOG_RETRIES).get_fragments())
 
 
 def append_batches(dataset: LanceDataset, batches: Sequence[pa.RecordBatch], options: Mapping[str, str]) -> int:
