@@ -35,6 +35,7 @@ from spark_omnigraph.storage.tables.columns import (
     Layout,
     TableSource,
     fragment_ids,
+    parts_to_write,
     stage_columns,
     stage_copy,
 )
@@ -102,7 +103,7 @@ class TableStager:
             change.writes.append(TableWrite(entry, None, staged))
         elif not _is_stored_so(old, new, layout):
             layout = layout.beside_files(stored)
-            parts = fragment_ids(source) if layout.written else []
+            parts = parts_to_write(source, layout)
             staged = TableChange(self._staged(partial(_fill, source, layout), parts), layout=layout)
             change.writes.append(TableWrite(entry, None, staged))
 

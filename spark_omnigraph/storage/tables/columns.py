@@ -2,10 +2,11 @@
 
 Lance knows a column by the number of its field and not by its name. So columns that are renamed, dropped, moved or
 added without values are a change of the table's schema alone, and no file is written. A column that gets values is a
-file beside those of each fragment; a column of another type is a new one with the former one's values. One that gets
-just what another column has, in the same type, is read where that one lies: each fragment names the file once more,
-for the new number, until one of the two is written anew. Rows keep their ids; they count as updated where columns get
-values. What has to leave the files, or to lie in another folder, is copied fragment by fragment.
+file beside those of each fragment, one for all fragments of a length where all rows get one value; a column of another
+type is a new one with the former one's values. One that gets just what another column has, in the same type, is read
+where that one lies: each fragment names the file once more, for the new number, until one of the two is written anew.
+Rows keep their ids; they count as updated where columns get values. What has to leave the files, or to lie in another
+folder, is copied fragment by fragment.
 """
 
 from __future__ import annotations
@@ -123,6 +124,11 @@ class Layout:
         """Those of them for which files are written."""
         return tuple(column for column in self.columns if column.is_written)
 
+    @property
+    def is_one_value(self) -> bool:
+        """Whether each written column has one value in all rows: then its file is one for all fragments of a length."""
+        return bool(self.written) and not any(column.origins for column in self.written)
+
     def beside_files(self, stored: pa.Schema) -> Layout:
         """The same for a table with these columns; where some get values, so does each column whose values may be null
         from now on, or may not: what it has. Files are written only for what is not stored as it is.
@@ -157,6 +163,14 @@ def fragment_ids(source: TableSource) -> list[int]:
     """Fragments of a pinned table: what there is a piece of work for."""
     with reading(f"list fragments of {source.target.uri}"):
         return [fragment.fragment_id for fragment in source.dataset.get_fragments()]
+
+
+def parts_to_write(source: TableSource, layout: Layout) -> list[int]:
+    """Fragments for which columns of a layout are written: all, none, or one for each length."""
+    if not layout.is_one_value:
+        return fragment_ids(source) if layout.written else []
+    with reading(f"list fragments of {source.target.uri}"):
+        return list({each.physical_rows: each.fragment_id for each in source.dataset.get_fragments()}.values())
 
 
 def stage_columns(source: TableSource, fragment_id: int, layout: Layout) -> StagedFile:
@@ -281,13 +295,29 @@ def relay(dataset: LanceDataset, layout: Layout, files: Sequence[StagedFile]) ->
         return LanceOperation.Overwrite(layout.schema, [])
     if not layout.filled:
         return LanceOperation.Project(_lance_schema(dataset, layout))
-    staged = {f.id: f for f in (FragmentMetadata.from_json(file.fragment) for file in files)}
-    if layout.written and staged.keys() != {fragment.fragment_id for fragment in present}:
+    staged = _with_written(present, layout, [FragmentMetadata.from_json(file.fragment) for file in files])
+    if len(staged) != len(present):
         raise InternalError(f"columns of {dataset.uri} were written for other fragments than it has")
     schema = _lance_schema(dataset, layout)
     numbers, shared = frozenset(_numbers(schema.fields())), _shared(dataset, layout, schema)
-    fragments = (staged.get(f.fragment_id, f.metadata) for f in present)
-    return LanceOperation.Merge([_without_strays(_sharing(f, shared), numbers) for f in fragments], schema)
+    return LanceOperation.Merge([_without_strays(_sharing(f, shared), numbers) for f in staged], schema)
+
+
+def _with_written(
+    present: Sequence[LanceFragment], layout: Layout, staged: Sequence[FragmentMetadata]
+) -> list[FragmentMetadata]:
+    """Fragments with the files that were written for them."""
+    if not layout.written:
+        return [fragment.metadata for fragment in present]
+    if not layout.is_one_value:
+        named = {fragment.id: fragment for fragment in staged}
+        return [named[f.fragment_id] for f in present if f.fragment_id in named]
+    of_length = {fragment.physical_rows: fragment.files[-1] for fragment in staged}
+    return [
+        dataclasses.replace(f.metadata, files=[*f.metadata.files, of_length[f.physical_rows]])
+        for f in present
+        if f.physical_rows in of_length
+    ]
 
 
 def _shared(dataset: LanceDataset, layout: Layout, schema: LanceSchema) -> list[dict[int, int]]:

@@ -20,6 +20,7 @@ from spark_omnigraph.storage.tables.columns import (
     Layout,
     TableSource,
     fragment_ids,
+    parts_to_write,
     stage_columns,
     stage_copy,
 )
@@ -80,8 +81,7 @@ def target(table: LanceDataset) -> TableTarget:
 def relaid(table: LanceDataset, *columns: LaidColumn) -> LanceDataset:
     layout = Layout(columns).beside_files(table.schema)
     source = TableSource(target(table), {})
-    ids = fragment_ids(source) if layout.written else []
-    files = tuple(stage_columns(source, each, layout) for each in ids)
+    files = tuple(stage_columns(source, each, layout) for each in parts_to_write(source, layout))
     moved = commit_strict(table, prepare_change(table, TableChange(files, layout=layout), {}))
     assert moved.version == table.version + 1
     assert moved.schema.names == [column.field.name for column in columns]
