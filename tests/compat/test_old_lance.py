@@ -12,6 +12,7 @@ from pathlib import Path
 import lance
 import pytest
 
+from spark_omnigraph import FromColumn
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.storage.tables.blobs import column_with_hidden_nulls, hides_nulls
 from spark_omnigraph.storage.tables.rows import rows_in_id_order
@@ -221,6 +222,56 @@ def test_tables_of_a_schema_change_work_there(tmp_path: Path, old_python: Path) 
     assert (merged["count"], deleted["count"]) == (6, 5)
     assert compacted["version"] > pin.version + 3
     assert [(r["id"], r["age"]) for r in again["rows"]] == [("m", 2**40), ("n", 7), ("p1", 100), ("p2", 2), ("p3", 3)]
+
+
+def test_columns_that_are_read_in_files_of_others_work_there(tmp_path: Path, old_python: Path) -> None:
+    """Columns like others, in their files, and one of one value, whose file is that of all fragments of a length."""
+    root = tmp_path / "g"
+    g = Graph.init(str(root), "node Person { name: String @key  age: I32?  v: Vector(2)?  words: [String]? }")
+    for part in ("ab", "cd"):
+        g.load([node("Person", name=n, age=ord(n), v=[ord(n), 1], words=[n]) for n in part])
+    g.apply_schema(
+        """node Person {
+            name: String @key  age: I32?  also: I32?  first: [String]?  kind: String  v: Vector(2)?  w: Vector(2)?
+            words: [String]?
+        }""",
+        values={
+            "Person.also": FromColumn("age"),
+            "Person.first": FromColumn("words"),
+            "Person.w": FromColumn("v"),
+            "Person.kind": "k",
+        },
+    )
+    pin = pins(root)["node:Person"]
+    path, columns = str(pin.folder(root)), ["id", "age", "also", "first", "kind", "w", "words"]
+    mine = lance.dataset(path, version=pin.version)
+    one, other = ([file.path for file in fragment.data_files()] for fragment in mine.get_fragments())
+    assert (len(one), len(set(one)), len({*one} & {*other})) == (5, 2, 1)
+    row = {"id": "n", "name": "n", "age": 1, "also": 2, "kind": "l"}
+    row |= {"first": ["x"], "words": ["y"], "v": None, "w": None}
+    changed = row | {"id": "a", "name": "a", "age": 7, "also": 97}
+    scanned, filtered, _, _, _, compacted, again = under_old_lance(
+        old_python,
+        {"do": "scan", "path": path, "columns": columns},
+        {"do": "scan", "path": path, "columns": ["id", "first"], "where": "also = 98 AND kind = 'k'"},
+        {"do": "append", "path": path, "rows": [row]},
+        {"do": "merge", "path": path, "rows": [changed]},
+        {"do": "delete", "path": path, "where": "also = 99"},
+        {"do": "compact", "path": path},
+        {"do": "scan", "path": path, "columns": ["id", "age", "also", "kind"]},
+    )
+    assert scanned["rows"] == [
+        {"id": n, "age": ord(n), "also": ord(n), "first": [n], "kind": "k", "w": [float(ord(n)), 1.0], "words": [n]}
+        for n in "abcd"
+    ]
+    assert filtered["rows"] == [{"id": "b", "first": ["b"]}]
+    assert compacted["version"] > pin.version + 3
+    assert [tuple(r.values()) for r in again["rows"]] == [
+        ("a", 7, 97, "l"),
+        ("b", 98, 98, "k"),
+        ("d", 100, 100, "k"),
+        ("n", 1, 2, "l"),
+    ]
 
 
 def test_old_lance_reads_searches_and_merges_columns_written_anew(tmp_path: Path, old_python: Path) -> None:

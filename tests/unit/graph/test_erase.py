@@ -11,7 +11,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from spark_omnigraph import Graph
+from spark_omnigraph import FromColumn, Graph
 from spark_omnigraph.branch.consumers import take_consumer
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.stage import staging
@@ -142,6 +142,14 @@ def test_types_of_before_a_change_of_the_schema_held_it_too(graph: Graph, change
         graph.load([edge("K", "a", "b")])
         assert graph.count("edge:K") == 1
         assert_whole(graph)
+
+
+def test_a_column_like_one_that_held_it_held_it_too(graph: Graph) -> None:
+    changed = SCHEMA.replace("edge K: P -> P", "edge K: P -> P { seen: String? }")
+    graph.apply_schema(changed, values={"K.seen": FromColumn("dst")})
+    assert graph.erase("P", ID, confirm=True).done
+    assert files_with_it(graph) == []
+    assert_whole(graph)
 
 
 def test_files_of_a_schema_change_that_died_go(graph: Graph) -> None:

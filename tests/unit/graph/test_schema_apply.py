@@ -18,6 +18,7 @@ from spark_omnigraph import (
     BadRowsError,
     ConflictError,
     ExpectedVersionMismatch,
+    FromColumn,
     Graph,
     LoadOptions,
     NotFoundError,
@@ -32,6 +33,7 @@ from spark_omnigraph.graph.changes.diff import Operation
 from spark_omnigraph.graph.load import load
 from spark_omnigraph.graph.read.export import export_records
 from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query
+from spark_omnigraph.graph.schema import lock, stored
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.manifest.rows import RowKind, epoch_of
 from spark_omnigraph.staging.stage import stage_range
@@ -159,6 +161,80 @@ def test_values_for_stored_rows_are_updates(kites: Graph) -> None:
     (change,) = kites.diff(version).changes
     assert (change.table_key, change.id, change.op) == ("edge:Tied", "t", Operation.UPDATE)
     assert kites.entity("edge:Tied", "t") == {"id": "t", "src": "a", "dst": "b", "since": 3, "weight": 0.5}
+
+
+LIKE = KITES.replace("hue: String?", "hue: String?  label: String?").replace("since: I32?", "since: I32?  until: I32?")
+ALIKE = {"Kite.label": FromColumn("hue"), "Tied.until": FromColumn("since")}
+
+
+def data_files(graph: Graph) -> set[str]:
+    entries = graph.snapshot().entries.values()
+    return {each.path for entry in entries for each in graph.store.objects.walk(f"{entry.location}/data")}
+
+
+def test_a_property_like_another_one_is_an_update_of_all_rows_without_a_file(kites: Graph) -> None:
+    version, before, files = kites.snapshot().version, exported(kites), data_files(kites)
+    planned = kites.plan_schema(LIKE, values=ALIKE)
+    assert [(each.step.kind, each.shows_updates) for each in planned.steps] == [("add_property", True)] * 2
+    report = kites.apply_schema(LIKE, values=ALIKE)
+    assert data_files(kites) == files
+    assert {key: rows.updated for key, rows in report.tables.items()} == {"node:Kite": 2, "edge:Tied": 1}
+    assert {(change.id, change.op) for change in kites.diff(version).changes} == {
+        ("a", Operation.UPDATE),
+        ("b", Operation.UPDATE),
+        ("t", Operation.UPDATE),
+    }
+    assert kites.entity("node:Kite", "a") == {"id": "a", "hue": "red", "label": "red", "span": 1.5, "tag": "a"}
+    assert kites.entity("edge:Tied", "t") == {"id": "t", "src": "a", "dst": "b", "since": 3, "until": 3}
+    assert exported(kites, version=version) == before
+    check_format(Path(kites.uri))
+
+
+def test_properties_that_are_alike_go_their_own_ways(kites: Graph, tmp_path: Path) -> None:
+    """They are written, copied, compacted, cleaned up and dropped without each other."""
+    kites.apply_schema(LIKE, values=ALIKE)
+    kites.mutate('query q() { update Kite set { hue: "blue" } where tag = "a" }')
+    kites.mutate('query q() { update Kite set { label: "new" } where tag = "b" }')
+    found = exported(kites)
+    kites.copy(tmp_path / "copy")
+    for graph in (kites, Graph.open(tmp_path / "copy")):
+        graph.optimize()
+        graph.cleanup(timedelta(0), keep=1, confirm=True, force=True)
+        assert exported(graph) == found
+        graph.apply_schema(LIKE.replace("hue: String?", "").replace("since: I32?", ""))
+        graph.cleanup(timedelta(0), keep=1, confirm=True, force=True)
+        assert [graph.entity("node:Kite", tag) for tag in "ab"] == [
+            {"id": "a", "label": "red", "span": 1.5, "tag": "a"},
+            {"id": "b", "label": "new", "span": None, "tag": "b"},
+        ]
+        assert graph.entity("edge:Tied", "t") == {"id": "t", "src": "a", "dst": "b", "until": 3}
+        check_format(Path(graph.uri))
+
+
+def test_of_one_value_for_all_rows_that_value_is_asked_and_no_row(
+    kites: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_row(_: object) -> object:
+        raise AssertionError("a row is read")
+
+    monkeypatch.setattr(stored, "read_batches", no_row)
+    bounded = KITES.replace("hue: String? }", "hue: String?  size: I32\n  @range(size, 0..9) }")
+    refused = kites.plan_schema(bounded, values={"Kite.size": 10}).bad_rows
+    assert (refused.total, dict(refused.per_rule)) == (2, {"range": 2})
+    with pytest.raises(BadRowsError):
+        kites.apply_schema(bounded, values={"Kite.size": 10})
+    assert kites.apply_schema(bounded, values={"Kite.size": 9}).applied
+    assert {row["size"] for row in (json.loads(line)["data"] for line in exported(kites)) if "size" in row} == {9}
+
+
+def test_a_lock_that_another_engine_takes_at_this_moment_is_not_ours(
+    kites: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kites.store.manifest(None).create_branch(SCHEMA_APPLY_LOCK, None)
+    monkeypatch.setattr(lock, "refuse_schema_change", lambda _: None)  # it came after the look
+    with pytest.raises(ConflictError, match="the lock of the schema could not be taken"):
+        kites.apply_schema(LIKE, values=ALIKE)
+    assert kites.store.has_schema_lock()
 
 
 def test_one_commit_tells_of_a_change(kites: Graph) -> None:

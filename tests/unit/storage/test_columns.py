@@ -285,6 +285,26 @@ def test_a_column_that_had_got_values_leaves_no_file_behind_when_it_goes(table: 
     assert [len(fragment.data_files()) for fragment in (*both.get_fragments(), *alone.get_fragments())] == [2, 2, 1, 1]
 
 
+def test_fragments_of_a_length_have_one_file_of_one_value(table: LanceDataset) -> None:
+    wide = lance.write_dataset(rows("f", "g"), table.uri, mode="append", allow_external_blob_outside_bases=True)
+    before = files_of(wide)
+    new = [LaidColumn(pa.field(name, pa.string(), nullable=False), value=pa.scalar(name)) for name in "kl"]
+    moved = relaid(wide, kept("id"), *new, kept("age"))
+    assert len(files_of(moved) - before) == 2, "fragments have 3, 2 and 2 rows"
+    assert values(moved, "k", "l") == [{"k": "k", "l": "l"}] * 6
+    last = fragment_ids(TableSource(target(moved), {}))[-1]
+    given = NewValues(np.array([1]), lambda start, stop: pa.array(["new"])[start:stop])
+    rewrite = rewrite_columns(target(moved), last, {"k": given}, {})
+    moved = commit_strict(moved, prepare_change(moved, TableChange(columns=(rewrite,)), {}))
+    moved.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+    assert [row["k"] for row in values(moved, "k")] == [*"kkkkk", "new"]
+    moved.delete("id IN ('a', 'c', 'd')")
+    moved.optimize.compact_files()
+    moved.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+    assert [tuple(row.values()) for row in values(moved, "id", "k")] == [("e", "k"), ("f", "k"), ("g", "new")]
+    assert len(files_of(moved)) == 1
+
+
 def test_one_value_for_all_rows_reads_none_of_them(table: LanceDataset) -> None:
     moved = relaid(table, kept("id"), LaidColumn(pa.field("k", pa.string(), nullable=False), value=pa.scalar("x")))
     assert values(moved, "id", "k") == [{"id": name, "k": "x"} for name in ("a", "c", "d", "e")]
