@@ -82,7 +82,7 @@ def rows(graph: Graph, folder: str, rounds: int) -> tuple[float, list[tuple[str,
 
     found: list[dict[str, float]] = []
     for turn in range(rounds + 1):
-        note, age, constant = *table().columns, pa.scalar("a text of a few words")
+        (note, age), constant = table().columns, pa.scalar("a text of a few words")
         bounded = SCHEMA.replace(" }", f"\n  @range(age, 0..{300 - turn}) }}")
         change(graph, bounded)
         timed = {"fixed": change(graph, bounded.replace("Person {", f'Person @description("{turn}") {{'))}

@@ -202,8 +202,10 @@ def _filled(
     if origins:
         size = max(1, data_bytes(fragment) // max(1, physical))  # of a row of all columns, about
         rows = max(_BATCH_ROWS, min(_LARGE_ROWS, _BATCH_BYTES // size))
-        whole = {"fragments": [fragment], "include_deleted_rows": True, "with_row_id": True}
-        yield from map(fill, dataset.scanner(origins, batch_size=rows, **whole).to_reader())
+        every = dataset.scanner(
+            origins, batch_size=rows, fragments=[fragment], with_row_id=True, include_deleted_rows=True
+        )
+        yield from map(fill, every.to_reader())
     else:
         size = fill(_bare(1)).nbytes
         rows = max(1, min(_EMPTY_ROWS, _BATCH_BYTES // size, physical))
