@@ -50,8 +50,8 @@ def work_of(step: SchemaStep) -> Work:
 
 
 def shows_updates(step: SchemaStep) -> bool:
-    """Whether the change feed shows every row of the table as updated, for a file is written of each. A renamed type is
-    another table, whose rows all come with it.
+    """Whether the change feed shows every row of the table as updated: it gets a value, or is written anew. A renamed
+    type is another table, whose rows all come with it.
     """
     return work_of(step) in (Work.VALUES, Work.ROWS) and not isinstance(step, RenameType)
 
