@@ -38,7 +38,7 @@ from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.manifest.rows import RowKind, epoch_of
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_APPLY_LOCK
+from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, SCHEMA_APPLY_LOCK
 from spark_omnigraph.storage.tables.index import coverage
 from tests.format.second_reader import check_format
 from tests.support import schema_steps
@@ -235,6 +235,32 @@ def test_a_lock_that_another_engine_takes_at_this_moment_is_not_ours(
     with pytest.raises(ConflictError, match="the lock of the schema could not be taken"):
         kites.apply_schema(LIKE, values=ALIKE)
     assert kites.store.has_schema_lock()
+
+
+def test_a_change_opens_what_it_reads_once_and_leaves_no_heap_of_files(
+    kites: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To lock it, to plan on what stands then, and to publish on what stands at last the manifest is opened; how many
+    files it and the log have then is known to who wrote them.
+    """
+    kites.apply_schema(RANGED, actor="ada")
+    opened: Counter[str] = Counter()
+    open_dataset, tidy = GraphStore.open_dataset, GraphStore.tidy
+
+    def counted(store: GraphStore, path: str, version: int | None = None) -> Any:
+        opened[path] += 1
+        return open_dataset(store, path, version)
+
+    monkeypatch.setattr(GraphStore, "open_dataset", counted)
+    kites.apply_schema(KITES, actor="ada")
+    assert opened == {MANIFEST: 3, COMMITS: 1}
+    monkeypatch.setattr(GraphStore, "tidy", lambda store, branch, known: tidy(store, branch, 2, known))
+    sizes = []
+    for text in (RANGED, KITES, RANGED):
+        kites.apply_schema(text, actor="ada")
+        internal = (open_dataset(kites.store, path) for path in (MANIFEST, COMMITS, COMMIT_ACTORS))
+        sizes.append([len(dataset.get_fragments()) for dataset in internal])
+    assert sizes == [[1, 1, 1], [2, 2, 2], [1, 1, 1]]
 
 
 def test_one_commit_tells_of_a_change(kites: Graph) -> None:
