@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from json.encoder import encode_basestring
 from typing import TypeAlias
 
 from spark_omnigraph.catalog.bounds import json_float
@@ -60,7 +61,7 @@ def pretty(value: Json, indent: str = "") -> str:
     return compact(value)
 
 
-_string = json.JSONEncoder(ensure_ascii=False).encode
+_string = encode_basestring
 
 
 def _atom(value: bool | int | float | str | None) -> str:
