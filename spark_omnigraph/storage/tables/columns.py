@@ -78,7 +78,7 @@ class LaidColumn:
         return self.source is not None and stored.field(self.source).nullable != self.field.nullable
 
     def rewritten(self) -> LaidColumn:
-        """The same values in a file of its own."""
+        """A new column with the same values."""
         return LaidColumn(self.field, None, () if self.source is None else (self.source,))
 
     def shared(self, stored: pa.Schema) -> LaidColumn:
@@ -207,7 +207,7 @@ def _filled(
         )
         yield from map(fill, every.to_reader())
     else:
-        size = fill(_bare(1)).nbytes
+        size = max(1, fill(_bare(1)).nbytes)
         rows = max(1, min(_EMPTY_ROWS, _BATCH_BYTES // size, physical))
         batch = fill(_bare(rows))
         yield from (batch.slice(0, physical - start) for start in range(0, physical, rows))

@@ -234,6 +234,18 @@ def test_a_fragment_that_lacks_a_column_lacks_what_is_like_it(table: LanceDatase
     assert [row["l"] for row in values(moved, "l")] == [None, None, None, None, "x"]
 
 
+def test_a_required_column_may_be_like_one_that_lacks_values_in_masked_rows_alone(table: LanceDataset) -> None:
+    schema = pa.schema([SCHEMA.field("id"), SCHEMA.field("age")])
+    wide = lance.write_dataset(pa.table({"id": ["f", "g"], "age": [None, 5]}, schema=schema), table.uri, mode="append")
+    wide.delete("id = 'f'")
+    wide = lance.dataset(wide.uri)
+    required = LaidColumn(pa.field("r", pa.int32(), nullable=False), origins=("age",))
+    moved = relaid(wide, kept("id"), required, kept("age"))
+    assert [row["r"] for row in values(moved, "r")] == [0, 2, 0, 1, 5]
+    moved.optimize.compact_files(materialize_deletions_threshold=0.0)
+    assert sorted(row["r"] for row in values(moved, "r")) == [0, 0, 1, 2, 5]
+
+
 def test_rows_are_told_as_updated_also_when_the_same_files_are_named(table: LanceDataset) -> None:
     """A column in a file of its own goes, and one that is like it comes: files have the names that they had."""
     first = relaid(table, kept("id"), LaidColumn(pa.field("k", pa.int32()), value=pa.scalar(3)), kept("vec"))
