@@ -291,6 +291,7 @@ class GraphStore:
         seen = newest_seen(self.objects, branch) if looks else None
         if kept is not None and seen is not None and kept.seen == seen:
             self._form = kept.state.form
+            self.saw(branch, kept.state.snapshot.version)  # which may be an older one than this handle has published
             return kept.state
         found = self._read_state(branch)
         version = found.snapshot.version
