@@ -427,11 +427,24 @@ def test_names_that_mean_nothing(
         ({"adopt": True}, "--stale"),
         ({"wehre": "a"}, "did you mean 'where'"),
         ({"commit_every": 0}, "commit_every"),
+        ({"fields": ["title", "plot", "title"]}, r"fields are each named once, not \['title', 'plot', 'title'\]"),
+        ({"cache_every_seconds": "10"}, "cache_every_seconds is a number of seconds, not '10'"),
+        ({"cache_every_seconds": float("nan")}, "cache_every_seconds is a number of seconds, not nan"),
+        ({"cache_every_seconds": -1}, "cache_every_seconds is a number of seconds, not -1"),
     ],
 )
 def test_choices_that_mean_nothing(graph: Graph, choices: dict[str, object], words: str) -> None:
     with pytest.raises(BadRequestError, match=words):
         graph.embed("Film", "plot_vec", Scripted(), **choices)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_report_replaces_no_file_of_the_graph(graph: Graph) -> None:
+    before = Path(graph.uri, "_schema.pg").read_text()
+    for place in ("_schema.pg", "bad.jsonl", "nodes/bad.jsonl"):
+        with pytest.raises(BadRequestError, match=r"the bad-row report '.*' (is|lies|would)"):
+            graph.embed("Film", "plot_vec", Scripted(), bad_rows=f"{graph.uri}/{place}")
+    assert Path(graph.uri, "_schema.pg").read_text() == before
+    assert not list(Path(graph.uri).rglob("bad.jsonl"))
 
 
 @pytest.mark.parametrize("place", ["", "nodes", "new/folder", "../g/cache", "../link", "../link/new"])
