@@ -195,7 +195,7 @@ def embed_request(
         )
     if given.get("adopt") and mode is not EmbedMode.STALE:
         raise BadRequestError("adopt is about what is stale: ask for the mode stale (--stale) too")
-    fields = tuple(given.get("fields") or ())
+    fields = tuple(choices.get("fields") or ())
     if len(set(fields)) < len(fields):
         raise BadRequestError(f"fields are each named once, not {as_shown(list(fields))}")
     bounds = LoadOptions(
