@@ -142,7 +142,9 @@ def _converting(package: str) -> Iterator[None]:
 
 
 def json_values(column: pa.ChunkedArray | pa.Array) -> list[Json]:
-    """Values of a column as JSON has them; what JSON has no form for is a text."""
+    """Values of a column as JSON has them; what JSON has no form for is a text. BadRequestError for one of those types
+    of SQL that Python has for smaller values alone: a duration of ages, a map of such.
+    """
     of = column.type
     if pa.types.is_date(of) or pa.types.is_timestamp(of):
         return _dates(column)
@@ -150,7 +152,12 @@ def json_values(column: pa.ChunkedArray | pa.Array) -> list[Json]:
         return _lists(column)
     if pa.types.is_struct(of):
         return _structs(column)
-    values: list[Json] = column.to_pylist()
+    try:
+        values: list[Json] = column.to_pylist()
+    except (OverflowError, ValueError, LookupError, pa.ArrowException) as error:
+        raise BadRequestError(
+            f"there is no text for a value of the type {of} ({excerpt(str(error))}): cast it, or use to_arrow()"
+        ) from error
     if pa.types.is_floating(of):
         return [_float(v) for v in values]
     return values if _is_json(of) else [_text(v) for v in values]

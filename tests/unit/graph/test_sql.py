@@ -296,6 +296,18 @@ class TestResults:
         assert "\n" not in refused.value.message
         assert result.to_arrow().num_rows == 1
 
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "arrow_cast(9223372036854775807, 'Duration(Second)')",
+            "[arrow_cast(9223372036854775807, 'Duration(Second)')]",
+            "map(['a'], [arrow_cast(9223372036854775807, 'Timestamp(Second, None)')])",
+        ],
+    )
+    def test_a_value_that_has_no_text(self, graph: Graph, value: str) -> None:
+        with pytest.raises(BadRequestError, match=r"there is no text for a value of the type .*: cast it"):
+            graph.sql(f"SELECT {value} AS v").to_pylist()
+
     def test_no_rows_have_columns(self, graph: Graph) -> None:
         table = graph.sql("SELECT id, age FROM Thing WHERE false").to_arrow()
         assert (table.column_names, table.num_rows) == (["id", "age"], 0)
