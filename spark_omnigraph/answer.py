@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from spark_omnigraph.draw.card import GRID_COLUMNS, GRID_ROWS, Grid, grid
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.redaction import excerpt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,19 +58,25 @@ class Rows(ABC):
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas frame: a DateTime is `datetime64[ms, UTC]`, which holds all years; a Date an object.
 
-        BadRequestError when pandas is not installed.
+        BadRequestError when pandas is not installed, or has no form for a value: a year above 9999, a time zone that
+        nobody knows.
         """
         _require("pandas")
-        return self.to_arrow().to_pandas()
+        rows = self.to_arrow()
+        with _converting("pandas"):
+            return rows.to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
         """The rows as a polars frame: a DateTime is `Datetime("ms", "UTC")`.
 
-        BadRequestError when polars is not installed, or when column names repeat, which polars refuses.
+        BadRequestError when polars is not installed, or when column names repeat, which polars refuses, or it has no
+        form for a value.
         """
         polars = _require("polars")
         self.require_distinct_names()
-        frame: pl.DataFrame = polars.from_arrow(self.to_arrow())
+        rows = self.to_arrow()
+        with _converting("polars"):
+            frame: pl.DataFrame = polars.from_arrow(rows)
         return frame
 
     def require_distinct_names(self) -> None:
@@ -119,8 +127,24 @@ def _require(package: str) -> ModuleType:
         raise BadRequestError(f"to_{package}() needs the package '{package}': install it, or use to_arrow()") from error
 
 
+@contextmanager
+def _converting(package: str) -> Iterator[None]:
+    """Says of a value that a package has no form for that there are other forms; polars panics, and so may others."""
+    try:
+        yield
+    except (MemoryError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        reason = excerpt(str(error).partition("\n")[0])
+        raise BadRequestError(
+            f"{package} has no form for a value ({reason}): use to_arrow(), or to_pylist()"
+        ) from error
+
+
 def json_values(column: pa.ChunkedArray | pa.Array) -> list[Json]:
-    """Values of a column as JSON has them; what JSON has no form for is a text."""
+    """Values of a column as JSON has them; what JSON has no form for is a text. BadRequestError for one of those types
+    of SQL that Python has for smaller values alone: a duration of ages, a map of such.
+    """
     of = column.type
     if pa.types.is_date(of) or pa.types.is_timestamp(of):
         return _dates(column)
@@ -128,7 +152,12 @@ def json_values(column: pa.ChunkedArray | pa.Array) -> list[Json]:
         return _lists(column)
     if pa.types.is_struct(of):
         return _structs(column)
-    values: list[Json] = column.to_pylist()
+    try:
+        values: list[Json] = column.to_pylist()
+    except (OverflowError, ValueError, LookupError, pa.ArrowException) as error:
+        raise BadRequestError(
+            f"there is no text for a value of the type {of} ({excerpt(str(error))}): cast it, or use to_arrow()"
+        ) from error
     if pa.types.is_floating(of):
         return [_float(v) for v in values]
     return values if _is_json(of) else [_text(v) for v in values]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -15,6 +16,8 @@ from spark_omnigraph.errors import EmbeddingConfigError
 from spark_omnigraph.redaction import as_shown
 
 EmbedFunction = Callable[[list[str]], npt.ArrayLike]
+_NUMBERS = "biufO"
+"""Kinds of arrays that are numbers, or may be (`O`). Texts, instants and complex numbers can be cast, and are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,14 @@ class CallableEmbedder:
         return Embedded(vectors, failures, Usage(requests=1))
 
     def _rows(self, given: npt.ArrayLike, count: int) -> npt.NDArray[np.float64]:
+        refusal = f"the embedding function must return one list of numbers a text, all of one length: {as_shown(given)}"
         try:
-            rows = np.ma.filled(np.ma.asarray(given, dtype=np.float64), np.nan)
+            found: Any = np.ma.asarray(given)
+            if found.dtype.kind not in _NUMBERS:
+                raise EmbeddingConfigError(refusal)
+            rows = np.ma.filled(found.astype(np.float64), np.nan)
         except (TypeError, ValueError, OverflowError) as error:
-            raise EmbeddingConfigError(
-                f"the embedding function must return one list of numbers a text, all of one length: {as_shown(given)}"
-            ) from error
+            raise EmbeddingConfigError(refusal) from error
         if rows.ndim != 2 or len(rows) != count:
             raise EmbeddingConfigError(
                 f"the embedding function was given {count} texts and must return as many vectors, got an array of "

@@ -32,6 +32,7 @@ from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import ManifestRow, table_row, version_row
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.redaction import one_line
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import (
@@ -157,7 +158,7 @@ def schema_text(schema: str | os.PathLike[str]) -> str:
     try:
         if not path.is_file():
             found = "is a folder" if path.is_dir() else "not found"
-            raise NotFoundError(f"schema file '{path}' {found}")
+            raise NotFoundError(f"schema file '{one_line(str(path))}' {found}")
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise IoError(f"cannot read the schema file '{path}': {error.strerror}") from error

@@ -23,8 +23,12 @@ READS_ALONE = "sql reads, and does nothing else: give one SELECT, VALUES, EXPLAI
 
 _LAYER = re.compile(
     r"(?:(?:DataFusion|FFI|External|Execution|Arrow|Cast|Schema|Internal|SQL|Context) error: |Error during planning: "
-    r"|This feature is not implemented: |LanceError\(\w+\): |(?:Optimizer rule '\w+' failed|\w+)\s+caused by\s+)+"
+    r"|LanceError\(\w+\): |(?:Optimizer rule '\w+' failed|\w+)\s+caused by\s+)+"
 )
+_NOT_BUILT = "This feature is not implemented: "
+_SYNTAX = re.compile(r"(Unsupported (?:ast node(?: in sqltorel:)?|JOIN operator|Value '?) ?\w+).*", re.DOTALL)
+"""What follows is the parser's own notation of the statement."""
+_OUTER = re.compile(r"\bouter_ref\(([^)]*)\) is not yet supported")
 _REPORT = re.compile(r"\s*This issue was likely caused by a bug in DataFusion's code\..*", re.DOTALL)
 _LANCE_SOURCE = re.compile(r",?\s*/\S+\.rs:\d+(:\d+)?")
 _NOT_READING = re.compile(
@@ -127,5 +131,11 @@ def _panic(error: BaseException) -> BaseException:
 
 def _line(said: str) -> str:
     """A message in one line, of bounded length."""
-    bare = _LAYER.sub("", _LANCE_SOURCE.sub("", _REPORT.sub("", said)))
+    outer = _OUTER.search(said)
+    if outer is not None:
+        return clip(
+            f"a subquery may look at {outer.group(1)} of the query around it by = alone, without LIMIT: join it"
+        )
+    said = said.replace(_NOT_BUILT, "" if "support" in said else "not supported: ")
+    bare = _LAYER.sub("", _LANCE_SOURCE.sub("", _SYNTAX.sub(r"\1", _REPORT.sub("", said))))
     return clip(" ".join(bare.split()))

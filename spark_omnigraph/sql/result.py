@@ -12,6 +12,7 @@ from spark_omnigraph.answer import Rows, table_grid
 from spark_omnigraph.draw.card import GRID_ROWS, Card
 from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.draw.html import card_html
+from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.limits import Leaving, Limits
 from spark_omnigraph.sql.faults import running
 
@@ -65,8 +66,13 @@ class SqlResult(Rows, Displayed):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Names and Arrow types of the columns."""
-        return self._frame.schema()
+        """Names and Arrow types of the columns. QueryEngineError for a type that Arrow has not, or has no values of."""
+        with running(()):
+            schema = self._frame.schema()
+        for column in schema:
+            if _has_keys_of_null(column.type):
+                raise QueryEngineError(f"column '{column.name}' is a map without a type of its keys: cast them")
+        return schema
 
     def to_arrow(self) -> pa.Table:
         """All rows, which are kept. Raises as `batches`."""
@@ -82,26 +88,36 @@ class SqlResult(Rows, Displayed):
             yield from self._seen.table.to_batches()
             return
         count, work = 0, Leaving[pa.RecordBatch](self._limits.seconds, is_breakable=True)
-        schema = self.arrow_schema
         for batch in work.items(self._run):
             count += batch.num_rows
             self._limits.check_rows(count)
-            yield batch if batch.schema == schema else _of_schema(batch, schema)
+            yield batch
         self._seen.count = count
 
     def _run(self) -> Iterator[pa.RecordBatch]:
+        schema = self.arrow_schema
         with running(self._states.faults):
             stream = self._frame.execute_stream()
         while True:
             with running(self._states.faults):
                 batch = next(stream, None)
-            if batch is None:
+                rows = None if batch is None else _of_schema(batch.to_pyarrow(), schema)
+            if rows is None:
                 return
-            yield batch.to_pyarrow()
+            yield rows
+
+
+def _has_keys_of_null(of: pa.DataType) -> bool:
+    """Whether a type has a map whose keys are null: Arrow ends the process when it is given one."""
+    if pa.types.is_map(of) and pa.types.is_null(of.key_type):
+        return True
+    return any(_has_keys_of_null(of.field(at).type) for at in range(of.num_fields))
 
 
 def _of_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch in the declared types: an optimized plan may find that a column has no nulls."""
+    if batch.schema == schema:
+        return batch
     return pa.RecordBatch.from_arrays(
         [c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)], schema=schema
     )

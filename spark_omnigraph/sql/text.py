@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from spark_omnigraph.errors import BadRequestError, ParameterError
 from spark_omnigraph.redaction import as_shown
+from spark_omnigraph.sql.shape import refuse_shape
 
 LONGEST = 4 << 20
 """Bytes of a statement."""
@@ -17,7 +18,7 @@ MOST_OPERATORS = 1_000
 the stack does. A list after IN may be as long as the text.
 """
 _TOKEN = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\b(?:and|or|union|intersect|except|is|like|between)\b"""
+    r"""(?:'[^']*')+|(?:"[^"]*")+|--[^\n]*|/\*.*?\*/|\b(?:and|or|union|intersect|except|is|like|between)\b"""
     r"""|\|\||->>?|::|[<>!=]=?|<>|[*/%&|^#~+]|(?<=[\w)\]])\s*-(?=\s*[\w($"'])""",
     re.IGNORECASE | re.DOTALL,
 )
@@ -41,6 +42,7 @@ def check_text(text: object) -> str:
             f"the statement has {operators:,} operators, and at most {MOST_OPERATORS:,} can be planned: "
             "write a list after IN, or a table of VALUES"
         )
+    refuse_shape(text)
     return text
 
 

@@ -61,8 +61,12 @@ def fill(how: VectorFill, node: NodeType, rows: pa.Table, keep: Bools) -> Filled
             # Of patches, those that bring a new text are asked for: the others keep what they have.
             asked = keep & np.asarray(rows.column(GIVEN + source)) if patches else keep
             column = _Column(how, prop, rows, asked)
-            rows = _with(rows, prop.name, column.filled)
+            # A patch without one has none: whoever looks whether it may become a row looks for that.
+            rows = _with(rows, prop.name, column.answers if patches else column.filled)
             if patches:
+                taken = np.asarray(rows.column(GIVEN + prop.name)) & column.is_empty & keep & ~asked
+                for row in np.flatnonzero(taken).tolist() if not prop.type.nullable else ():
+                    mistakes.setdefault(row, Mistake(prop.name, Rule.REQUIRED, f"'{prop.name}' is required, not null"))
                 brought = pc.and_(rows.column(prop.name).is_valid(), pa.array(asked))
                 rows = _with(rows, GIVEN + prop.name, pc.or_(rows.column(GIVEN + prop.name), brought))
             for row, mistake in column.mistakes():
@@ -82,8 +86,9 @@ class _Column:
         self._dimension = prop.type.dimension or 0
         self._asking = how.asking(self._dimension)
         self._vectors = rows.column(prop.name).combine_chunks()
-        lacking = np.asarray(pc.is_null(self._vectors)) & keep
-        self._at = np.flatnonzero(lacking)
+        self.is_empty: Bools = np.asarray(pc.is_null(self._vectors))
+        """Rows that bring no vector."""
+        self._at = np.flatnonzero(self.is_empty & keep)
         self._texts = without_blank(rows.column(embedding_source(prop) or "").take(pa.array(self._at)).combine_chunks())
         self._keys = pa.nulls(len(self._at), pa.string())
         self._failures: Mapping[str, str] = {}
@@ -91,17 +96,24 @@ class _Column:
     @cached_property
     def filled(self) -> pa.Array:
         """The column with its answers. Where it may not be null, rows that are not stored get something."""
-        new = self._answers()
-        if not self._prop.type.nullable:
-            zero = pa.array([[0.0] * self._dimension], self._vectors.type)
-            at = np.where(np.asarray(new.is_valid()), np.arange(len(new)), len(new))
-            new = pa.concat_arrays([new, zero]).take(pa.array(at))
-        return new
+        new = self.answers
+        return new if self._prop.type.nullable else self._with_zeros(new, np.asarray(new.is_null()))
 
-    def _answers(self) -> pa.Array:
+    def _with_zeros(self, vectors: pa.Array, which: Bools) -> pa.Array:
+        zero = pa.array([[0.0] * self._dimension], self._vectors.type)
+        at = np.where(which, len(vectors), np.arange(len(vectors)))
+        return pa.concat_arrays([vectors, zero]).take(pa.array(at))
+
+    @cached_property
+    def answers(self) -> pa.Array:
+        """The column with its answers, null where there is none, or with something where nobody is asked for them."""
         asking = self._asking
-        if asking is None or not len(self._at):
+        if not len(self._at):
             return self._vectors
+        if asking is None:
+            would = np.zeros(len(self._vectors), dtype=bool)
+            would[self._at[np.asarray(self._texts.is_valid())]] = True
+            return self._with_zeros(self._vectors, would)
         self._keys = asking.keys(self._texts)
         there = np.flatnonzero(self._keys.is_valid())
         distinct = there[first_of_each(self._keys.drop_null())]

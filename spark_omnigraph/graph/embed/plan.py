@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.embed.embedder import Embedder
-from spark_omnigraph.errors import BadRequestError, ConflictError
+from spark_omnigraph.errors import BadRequestError, ConflictError, StorageError
 from spark_omnigraph.graph.embed.ask import AskContext, AskPart, ask
 from spark_omnigraph.graph.embed.report import BYTES_A_TOKEN, PropertyCounts
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget, embed_targets
@@ -185,14 +185,24 @@ class Planner:
         answers = self.request.store.answers(dimension)
         found = answers.find(keys)
         wanted = self._unanswered(selection.rows.filter(pa.array(found < 0)))
-        if is_first:
+        if is_first or selection.target.name not in self.counts:  # a change of the schema brings properties
             self._count(selection, wanted)
         if wanted.num_rows and not self.request.bounds.dry_run:
             with self.clock.phase("ask"):
                 self._ask(selection, wanted)
             answers = self.request.store.answers(dimension)
             found = answers.find(keys)
+            self._refuse_lost(pc.filter(keys, pa.array(found < 0)))
         return PlannedProperty(selection, answers, found)
+
+    def _refuse_lost(self, keys: pa.Array) -> None:
+        """StorageError for answers that are not there any more: unless too many failed, every text was asked."""
+        lost = len(set(keys.to_pylist()) - self.failures.keys())
+        if lost and len(self.failures) <= self.request.bounds.most(self.meant):
+            raise StorageError(
+                f"storage: {lost:,} answers are gone from the cache {self.request.store.root} while others were asked "
+                "for: somebody removed it, or part of it; run it again"
+            )
 
     def _unanswered(self, rows: pa.Table) -> pa.Table:
         """One row of each text that is to be asked, in their order."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from math import inf
 from typing import TypedDict
 
 from spark_omnigraph.branch.control import parse_branch
@@ -15,12 +16,14 @@ from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, SWITCH, TEXT, WHOLE, Kind, require, require_known
+from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.records.mode import choice
 from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.staging.asking import AT_ONCE, EVERY_SECONDS
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.vectors import CACHE, VectorStore
@@ -70,6 +73,10 @@ _POSITIVE: Kind = (
     lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
     "a count above 0",
 )
+_SECONDS: Kind = (
+    lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < inf,
+    "a number of seconds",
+)
 _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("mode", "source", "where", "branch", "actor"), TEXT),
     "fields": NAMES,
@@ -77,6 +84,7 @@ _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("no_cache", "adopt", "dry_run"), SWITCH),
     **dict.fromkeys(("commit_every", "cache_every_texts"), _POSITIVE),
     "max_tokens": WHOLE,
+    "cache_every_seconds": _SECONDS,
 }
 
 
@@ -187,11 +195,15 @@ def embed_request(
         )
     if given.get("adopt") and mode is not EmbedMode.STALE:
         raise BadRequestError("adopt is about what is stale: ask for the mode stale (--stale) too")
+    fields = tuple(choices.get("fields") or ())
+    if len(set(fields)) < len(fields):
+        raise BadRequestError(f"fields are each named once, not {as_shown(list(fields))}")
     bounds = LoadOptions(
         max_bad_rows=choices.get("max_bad_rows", 0),
         bad_rows=choices.get("bad_rows"),  # type: ignore[arg-type]  # a path too
         dry_run=choices.get("dry_run", False),
     )
+    check_report_path(bounds.report, (), store.root)
     line = parse_branch(choices.get("branch") or branch)
     store.require_branch(line, "; create it first")
     provider = None if mode is EmbedMode.CLEAN else provider_of(embedder)
@@ -202,7 +214,7 @@ def embed_request(
         *names,
         mode,
         choices.get("source"),
-        tuple(choices.get("fields") or ()),
+        fields,
         choices.get("where"),
         not choices.get("no_cache", False),
         choices.get("adopt", False),

@@ -144,10 +144,15 @@ def plan_change(contract: Contract, request: ChangeRequest) -> SchemaPlan:
     """The plan from the accepted schema to a text; without steps where the change is made already, whatever values it
     gave.
 
-    Raises SchemaParseError and CatalogError for a text that is no schema, NotFoundError and BadRequestError for values
-    that no property takes. A step that no apply can do is part of the plan.
+    Raises SchemaParseError and CatalogError for a text that is no schema, BadRequestError for one without types,
+    NotFoundError and BadRequestError for values that no property takes. A step that no apply can do is in the plan.
     """
     desired = _desired(contract, request.source)
+    if not request.allow_data_loss and not any(desired.tables()) and any(contract.catalog.tables()):
+        raise BadRequestError(
+            "the new schema has no type, so that all of the graph's would go: is it the right file? "
+            "--allow-data-loss says that they may"
+        )
     plan = plan_schema(contract.catalog, desired, allow_data_loss=request.allow_data_loss)
     if not plan.steps or not request.values:
         return plan

@@ -36,6 +36,9 @@ def test_anything_like_an_array_becomes_unit_vectors(answer: Any) -> None:
         (None, r"shape \(\)"),
         ([[1, 2], [1]], "must return one list of numbers a text, all of one length"),
         ([["a", "b"], ["c", "d"]], "must return one list of numbers a text"),
+        ([["1", "2"], ["3", "4"]], "must return one list of numbers a text"),
+        (np.ones((2, 2), dtype=complex), "must return one list of numbers a text"),
+        (np.ones((2, 2), dtype="datetime64[s]"), "must return one list of numbers a text"),
         ([[1, 2, 3], [1, 2, 3]], "embedding dimension mismatch: expected 2, got 3"),
     ],
 )

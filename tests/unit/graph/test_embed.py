@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -277,6 +278,41 @@ def test_texts_that_change_meanwhile_are_asked_again(graph: Graph) -> None:
     assert report.properties["Film.plot_vec"].embedded == 3
 
 
+def test_a_property_that_comes_meanwhile_is_embedded_as_well(graph: Graph) -> None:
+    """What the run is about is looked up anew with the schema that stands."""
+
+    def rename(texts: list[str]) -> None:
+        if not asked.asked:
+            renamed = 'plot_new: Vector(4)? @embed("plot") @rename_from("plot_vec")'
+            Graph.open(graph.uri).apply_schema(SCHEMA.replace('plot_vec: Vector(4)? @embed("plot")', renamed))
+
+    asked = Scripted(before=rename)
+    report = graph.embed("Film", None, asked)
+    assert vectors(graph, "plot_new") == {
+        "a": vector("one"),
+        "b": vector("two"),
+        "c": vector("one"),
+        "d": None,
+        "e": None,
+    }
+    assert report.properties["Film.plot_new"].embedded == 3
+    assert graph.embed("Film", None, Scripted()).commit is None
+
+
+def test_answers_that_are_gone_when_the_rest_is_answered_are_told(graph: Graph) -> None:
+    graph.load([film(f"n{i}", f"text {i}") for i in range(20)], options=QUIET)
+
+    def remove(texts: list[str]) -> None:
+        if len(asked.asked) == 2:
+            shutil.rmtree(f"{graph.uri}.embeddings")
+
+    asked = Scripted(before=remove)
+    with pytest.raises(StorageError, match=r"10 answers are gone from the cache .*g.embeddings .*run it again"):
+        graph.embed("Film", "plot_vec", asked, cache_every_texts=5)
+    assert set(vectors(graph).values()) == {None}
+    assert graph.embed("Film", "plot_vec", Scripted()).properties["Film.plot_vec"].embedded == 23
+
+
 def test_a_lost_race_is_planned_again(graph: Graph) -> None:
     asked = Scripted()
 
@@ -391,11 +427,24 @@ def test_names_that_mean_nothing(
         ({"adopt": True}, "--stale"),
         ({"wehre": "a"}, "did you mean 'where'"),
         ({"commit_every": 0}, "commit_every"),
+        ({"fields": ["title", "plot", "title"]}, r"fields are each named once, not \['title', 'plot', 'title'\]"),
+        ({"cache_every_seconds": "10"}, "cache_every_seconds is a number of seconds, not '10'"),
+        ({"cache_every_seconds": float("nan")}, "cache_every_seconds is a number of seconds, not nan"),
+        ({"cache_every_seconds": -1}, "cache_every_seconds is a number of seconds, not -1"),
     ],
 )
 def test_choices_that_mean_nothing(graph: Graph, choices: dict[str, object], words: str) -> None:
     with pytest.raises(BadRequestError, match=words):
         graph.embed("Film", "plot_vec", Scripted(), **choices)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_report_replaces_no_file_of_the_graph(graph: Graph) -> None:
+    before = Path(graph.uri, "_schema.pg").read_text()
+    for place in ("_schema.pg", "bad.jsonl", "nodes/bad.jsonl"):
+        with pytest.raises(BadRequestError, match=r"the bad-row report '.*' (is|lies|would)"):
+            graph.embed("Film", "plot_vec", Scripted(), bad_rows=f"{graph.uri}/{place}")
+    assert Path(graph.uri, "_schema.pg").read_text() == before
+    assert not list(Path(graph.uri).rglob("bad.jsonl"))
 
 
 @pytest.mark.parametrize("place", ["", "nodes", "new/folder", "../g/cache", "../link", "../link/new"])

@@ -153,3 +153,30 @@ def test_tasks_that_stage_a_frame_share_what_a_minute_allows(
         graph.load(LocalRows(films.to_reader(), parallelism=tasks), node="Film", options=options)
     assert sorted(server.asked) == ["one", "two"]
     assert [round(wait / 60_000) for wait in waits] == [0, tasks]
+
+
+def test_a_patch_takes_no_vector_away_that_is_required(graph: Graph) -> None:
+    """A row that is read before its vector is there could be null; one that says null and brings no text is not."""
+    asked = Scripted()
+    load(graph, asked, film("a", "one"), film("b", "two"))
+    taken = json.dumps({"type": "Film", "data": {"slug": "a", "vec": None}})
+    with pytest.raises(BadRowsError, match=r"1 bad row \(1 required\).*'vec' is required, not null"):
+        load(graph, asked, taken, mode="update")
+    assert vectors(graph) == {"a": vector("one"), "b": vector("two")}
+    anew = json.dumps({"type": "Film", "data": {"slug": "b", "plot": "three", "vec": None}})
+    report = load(graph, asked, taken, anew, mode="update", max_bad_rows=1)
+    assert report.bad_rows.per_rule == {"required": 1}
+    assert vectors(graph) == {"a": vector("one"), "b": vector("three")}
+
+
+def test_a_patch_that_makes_a_row_brings_a_text_or_a_vector(graph: Graph) -> None:
+    bare = json.dumps({"type": "Film", "data": {"slug": "new", "year": 2000}})
+    for line in (bare, film("new", None), film("new", None, vec=None)):
+        with pytest.raises(BadRowsError, match=r"1 bad row \(1 required\)"):
+            load(graph, Scripted(), line, mode="update", missing="insert")
+        with pytest.raises(BadRowsError, match=r"1 bad row \(1 required\)"):
+            load(graph, Scripted(), line, mode="update", missing="insert", dry_run=True)
+    dry = load(graph, Scripted(), film("new", "one"), mode="update", missing="insert", dry_run=True)
+    assert dry.tables["node:Film"].inserted == 1
+    load(graph, Scripted(), film("new", "one"), mode="update", missing="insert")
+    assert vectors(graph) == {"new": vector("one")}

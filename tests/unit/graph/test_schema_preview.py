@@ -291,9 +291,20 @@ def test_a_change_that_is_made_already_is_no_step_whatever_values_it_gave(kites:
     assert not kites.apply_schema(text, values=values).applied
 
 
+@pytest.mark.parametrize("text", ["", "\n", "// nothing is left\n"])
+def test_an_empty_text_does_not_drop_all_types(kites: Graph, text: str) -> None:
+    """As of a file that was cut off, or is another one."""
+    for change in (kites.plan_schema, kites.apply_schema):
+        with pytest.raises(BadRequestError, match=r"no type, so that all of the graph's would go.*--allow-data-loss"):
+            change(text)
+    assert kites.plan_schema(text, allow_data_loss=True).supported
+
+
 def test_a_text_that_is_no_schema_is_refused(kites: Graph) -> None:
     with pytest.raises(SchemaParseError):
         kites.plan_schema("node Kite { tag String }")
+    with pytest.raises(NotFoundError, match=r"schema file '\\ud800' not found"):
+        kites.plan_schema("\ud800")
     with pytest.raises(BadRequestError, match=r"takes no 'value'.*did you mean 'values'"):
         kites.plan_schema(KITES, value={})  # type: ignore[call-arg]  # a mistake of a caller
 

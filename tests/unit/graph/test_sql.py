@@ -280,6 +280,34 @@ class TestResults:
         assert result.to_pylist()[0] == {"id": "a"}
         assert result.to_pandas()["id"].tolist() == ["a", "far", "none"]
 
+    @pytest.mark.parametrize(
+        ("value", "package"),
+        [
+            ("to_date(2147483647)", "pandas"),
+            ("arrow_cast(1, 'Timestamp(Second, Some(\"No/Zone\"))')", "pandas"),
+            ("arrow_cast(1, 'Timestamp(Second, Some(\"No/Zone\"))')", "polars"),
+            ("arrow_cast('1', 'Decimal256(76, 2)')", "polars"),
+        ],
+    )
+    def test_a_value_that_a_package_has_no_form_for(self, graph: Graph, value: str, package: str) -> None:
+        result = graph.sql(f"SELECT {value} AS v")
+        with pytest.raises(BadRequestError, match=f"{package} has no form for a value .*: use to_arrow") as refused:
+            getattr(result, f"to_{package}")()
+        assert "\n" not in refused.value.message
+        assert result.to_arrow().num_rows == 1
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "arrow_cast(9223372036854775807, 'Duration(Second)')",
+            "[arrow_cast(9223372036854775807, 'Duration(Second)')]",
+            "map(['a'], [arrow_cast(9223372036854775807, 'Timestamp(Second, None)')])",
+        ],
+    )
+    def test_a_value_that_has_no_text(self, graph: Graph, value: str) -> None:
+        with pytest.raises(BadRequestError, match=r"there is no text for a value of the type .*: cast it"):
+            graph.sql(f"SELECT {value} AS v").to_pylist()
+
     def test_no_rows_have_columns(self, graph: Graph) -> None:
         table = graph.sql("SELECT id, age FROM Thing WHERE false").to_arrow()
         assert (table.column_names, table.num_rows) == (["id", "age"], 0)
@@ -418,6 +446,17 @@ class TestFaults:
             ("SELECT id FROM Thing WHERE age = 'x'", QueryEngineError, "Cannot cast string 'x'"),
             ("SELECT (SELECT id FROM Thing)", QueryEngineError, "more than one row"),
             ("SELECT * FROM other.main.Thing", QueryTypeError, "no table or schema other.main.Thing"),
+            ("SELECT 1 UNION SELECT 'a'", QueryEngineError, "Failed to parse string: 'a' as a scalar of type int64"),
+            ("SELECT arrow_cast([1], 'FixedSizeList(-1, Int64)')", QueryEngineError, "unsupported format string"),
+            ("SELECT map([], [])", QueryEngineError, "is a map without a type of its keys: cast them"),
+            ("SELECT [named_struct('a', map([], []))]", QueryEngineError, "is a map without a type of its keys"),
+            ("SELECT TOP 5 name FROM Thing", QueryTypeError, "sql: not supported: TOP"),
+            ("SELECT * FROM Thing WHERE id RLIKE 'a'", QueryTypeError, "sql: Unsupported ast node in sqltorel: RLike"),
+            (
+                "SELECT (SELECT count(*) FROM Thing u WHERE u.age < t.age) FROM Thing t",
+                QueryEngineError,
+                "query: a subquery may look at t.age of the query around it by = alone, without LIMIT: join it",
+            ),
         ],
     )
     def test_errors_are_typed_and_have_one_line(self, graph: Graph, text: str, kind: type, says: str) -> None:
@@ -426,7 +465,8 @@ class TestFaults:
         assert type(refused.value) is kind
         assert says in refused.value.message
         assert "\n" not in refused.value.message
-        assert not any(layer in refused.value.message for layer in ("DataFusion error", "FFI", "caused by", ".rs:"))
+        internal = ("DataFusion error", "FFI", "caused by", ".rs:", "Ident {", "not implemented", "outer_ref")
+        assert not any(layer in refused.value.message for layer in internal)
 
     def test_a_parse_error_says_where(self, graph: Graph) -> None:
         with pytest.raises(QueryParseError) as refused:

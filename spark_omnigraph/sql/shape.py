@@ -1,0 +1,128 @@
+"""Statements that no planner survives, and clauses that it passes over, told by their words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from spark_omnigraph.errors import BadRequestError, QueryTypeError
+
+LONGEST_CHAIN = 4_000
+"""Words and signs in a row that no comma of a list parts: each may be an operator, of which the parser knows many."""
+MOST_COPIES = 2_000
+"""Queries of WITH that a plan holds, since each use of one is a copy of it and of what it uses."""
+WIDEST_CUBE = 12
+"""Expressions of a CUBE, which is a set for each of their combinations."""
+_UNPLAIN = re.compile(r"\$\w*\$|`|\b[eq]'|/\*(?:(?!\*/).)*/\*", re.IGNORECASE | re.DOTALL)
+"""Forms of quoting and comments in which a quote may stand that opens nothing."""
+_WORD = re.compile(r"(?:'[^']*')+|(?:\"[^\"]*\")+|--[^\n]*|/\*.*?\*/|[\w.$@]+|[^\s`]", re.DOTALL)
+_BARE_WORD = re.compile(r"[\w.$@]+|[^\s`]")
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_PARTING, _CHAINED = frozenset(("when", "then", "else")), frozenset(("from", "with"))
+_PASSED_OVER = re.compile(
+    r"\b(?:TABLESAMPLE|PREWHERE|CONNECT BY|START WITH|WITH (?:ROLLUP|CUBE|TOTALS|ORDINALITY)|SAMPLE \( ?\d|PARTITION \("
+    r"|FOR (?:UPDATE|SHARE|JSON|XML|BROWSE))|\* ILIKE",
+    re.IGNORECASE,
+)
+"""Clauses that the parser takes and the planner does not look at: the answer would be that of another statement."""
+
+
+def refuse_shape(text: str) -> None:
+    """BadRequestError for a statement that would end the process or take all of its memory; QueryTypeError for a clause
+    that would be passed over.
+    """
+    is_plain = _UNPLAIN.search(text) is None
+    words = [found.group() for found in (_WORD if is_plain else _BARE_WORD).finditer(text)]
+    words = [word for word in words if not word.startswith(("--", "/*"))]
+    passed_over = _PASSED_OVER.search(" ".join("''" if word[0] in "'\"" else word for word in words))
+    if passed_over is not None:
+        raise QueryTypeError(f"sql: {passed_over.group().rstrip(' (0123456789').upper()} is not supported")
+    shape = _Shape()
+    for word in words:
+        shape.add(word)
+    longest = shape.longest if is_plain else len(words)
+    if longest > LONGEST_CHAIN:
+        raise BadRequestError(
+            f"the statement has more than {LONGEST_CHAIN:,} words in a row, and so many cannot be planned: write a "
+            "list after IN, or a table of VALUES, and texts in plain quotes"
+        )
+    if shape.widest > WIDEST_CUBE:
+        raise BadRequestError(f"a CUBE of {shape.widest} expressions is too wide: at most {WIDEST_CUBE}")
+    if shape.copies > MOST_COPIES:
+        raise BadRequestError(
+            f"the queries of WITH use each other more than {MOST_COPIES:,} times, counted through: each use is a copy "
+            "of all that it uses, so ask in several statements"
+        )
+
+
+@dataclass(slots=True)
+class _Level:
+    """Inside one pair of brackets, so far: words since something parted them, and whether commas part them no more."""
+
+    after: str = ""
+    """The word before them."""
+    length: int = 0
+    is_chained: bool = False
+    name: str | None = None
+    """Of the query of WITH that they hold."""
+    commas: int = 0
+    copies: int = 1
+
+
+@dataclass(slots=True)
+class _Shape:
+    """What the words of a statement come to. Commas part words before FROM and WITH alone, whose lists are chains."""
+
+    longest: int = 0
+    widest: int = 0
+    _levels: list[_Level] = field(default_factory=lambda: [_Level()])
+    _copies_of: dict[str, int] = field(default_factory=dict)
+    _before: tuple[str, str] = ("", "")
+    _after: str = ""
+    """The word before the brackets that were closed last."""
+
+    @property
+    def copies(self) -> int:
+        return max(self._levels[0].copies, *self._copies_of.values(), 0)
+
+    def add(self, word: str) -> None:
+        level, plain = self._levels[-1], word.lower()
+        if word in _CLOSING:
+            self._close()
+        elif plain in _PARTING or (word == "," and not level.is_chained):
+            level.length = 0
+            level.commas += 1
+        else:
+            level.commas += word == ","
+            level.is_chained |= plain in _CHAINED
+            level.length += 1
+            level.copies += self._copies_of.get(_name(word), 0)
+            self.longest = max(self.longest, level.length)
+            if word in _OPENING:
+                self._open()
+        self._before = (self._before[1], word)
+
+    def _open(self) -> None:
+        before, last = self._before
+        name = None
+        if last.lower() == "as":
+            name = _name(self._after if before == ")" else before)
+            # Where it is defined it is no use of a former one.
+            self._levels[-1].copies -= self._copies_of.get(name, 0)
+        self._levels.append(_Level(last, name=name))
+
+    def _close(self) -> None:
+        if len(self._levels) == 1:
+            return
+        level = self._levels.pop()
+        self._after = level.after
+        if level.after.lower() == "cube":
+            self.widest = max(self.widest, level.commas + 1)
+        if level.name is None:
+            self._levels[-1].copies += level.copies - 1
+        else:
+            self._copies_of[level.name] = level.copies
+
+
+def _name(word: str) -> str:
+    return word.strip('"')

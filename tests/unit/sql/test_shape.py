@@ -1,0 +1,108 @@
+"""Statements that would end the process or take all memory while they are planned, and clauses that are passed over."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_omnigraph.errors import BadRequestError, QueryTypeError
+from spark_omnigraph.sql.shape import LONGEST_CHAIN, MOST_COPIES, WIDEST_CUBE, refuse_shape
+
+N = LONGEST_CHAIN
+CHAINS = {
+    "words": "SELECT a " + "XOR b " * N,
+    "postfix": "SELECT a " + "AT TIME ZONE 'UTC' " * N,
+    "in": "SELECT true " + "IN (true) " * N,
+    "subscripts": "SELECT [1]" + "[1]" * N,
+    "signs before texts": "SELECT 1" + "-'1'" * N,
+    "comments between": "SELECT 1" + "/**/-/**/1" * N,
+    "tables": "SELECT 1 FROM " + ", ".join(f"T t{i}" for i in range(N)),
+    "joins": "SELECT 1 FROM T" + " NATURAL JOIN T" * N,
+    "dollars": "SELECT $$'$$ " + "|| 1 " * N + "|| $$'$$",
+    "tagged dollars": "SELECT $a$'$a$ " + "|| 1 " * N + "|| $a$'$a$",
+    "escapes": r"SELECT E'\'' " + "|| 1 " * N + r"|| E'\''",
+    "comments in comments": "SELECT /* /* */ ' */ 1 " + "+ 1 " * N + "/* ' */",
+    "backticks": "SELECT 1 AS `'` , 1" + " + 1" * N + " AS `'`",
+    "brackets of quotes": "SELECT q'[']' " + "|| 1 " * N + "|| q'[']'",
+}
+
+
+@pytest.mark.parametrize("text", CHAINS.values(), ids=CHAINS)
+def test_a_long_chain_is_refused_whatever_its_operators_are(text: str) -> None:
+    with pytest.raises(BadRequestError, match="more than 4,000 words in a row"):
+        refuse_shape(text)
+
+
+def test_lists_calls_and_branches_are_no_chains() -> None:
+    many = ", ".join(f"t.c{i} AS d{i}" for i in range(2 * N))
+    numbers = ", ".join(map(str, range(2 * N)))
+    branches = " ".join(f"WHEN '{i}' THEN {i}" for i in range(2 * N))
+    refuse_shape(f"SELECT {many}, CASE a {branches} END, coalesce({numbers}) FROM T t WHERE a IN ({numbers})")
+    refuse_shape(f"SELECT * FROM (VALUES {', '.join(f'({i})' for i in range(N // 2 - 9))}) v")
+    refuse_shape(f"SELECT '{'a b, ' * N}', \"{'a b' * N}\" -- {'a b ' * N}\n FROM T /* {'a b ' * N} */")
+
+
+def doubled(body: str, steps: int, columns: str = "") -> str:
+    queries = [
+        "c0 AS (SELECT 1 AS x)",
+        *(f"c{i}{columns} AS ({body.format(f'c{i - 1}')})" for i in range(1, steps + 1)),
+    ]
+    return f"WITH {', '.join(queries)} SELECT count(*) FROM c{steps}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "SELECT * FROM {0} UNION ALL SELECT * FROM {0}",
+        "SELECT (SELECT x FROM {0}) + (SELECT x FROM {0}) AS x",
+        'SELECT * FROM "{0}" a NATURAL JOIN `{0}` b',
+        "WITH y AS (SELECT * FROM {0} UNION SELECT * FROM {0}) SELECT * FROM y",
+    ],
+)
+def test_queries_of_with_that_multiply_are_refused(body: str) -> None:
+    refuse_shape(doubled(body, 8))
+    with pytest.raises(BadRequestError, match="use each other more than 2,000 times"):
+        refuse_shape(doubled(body, 30))
+
+
+def test_queries_of_with_that_name_their_columns_multiply_as_well() -> None:
+    with pytest.raises(BadRequestError, match="use each other more than 2,000 times"):
+        refuse_shape(doubled("SELECT * FROM {0} UNION ALL SELECT * FROM {0}", 30, " (x)"))
+
+
+def test_queries_of_with_that_are_used_one_by_one_are_not() -> None:
+    refuse_shape(doubled("SELECT * FROM {0}", 200))
+    assert MOST_COPIES > 1_000
+
+
+def test_a_cube_is_bounded() -> None:
+    refuse_shape(f"SELECT 1 FROM T GROUP BY CUBE({', '.join('abcdefghijkl')})")
+    with pytest.raises(BadRequestError, match="a CUBE of 13 expressions is too wide: at most 12"):
+        refuse_shape(f"SELECT 1 FROM T GROUP BY cube ({', '.join(f'f(a, {i})' for i in range(WIDEST_CUBE + 1))})")
+
+
+@pytest.mark.parametrize(
+    ("text", "clause"),
+    [
+        ("SELECT * FROM T TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT * FROM (SELECT * FROM T) t tablesample bernoulli (1)", "TABLESAMPLE"),
+        ("SELECT * FROM T SAMPLE (10)", "SAMPLE"),
+        ("SELECT * FROM T PREWHERE a = 1", "PREWHERE"),
+        ("SELECT * FROM T START\n/* */ WITH a = 1 CONNECT BY PRIOR a = b", "START WITH"),
+        ("SELECT * FROM T CONNECT BY PRIOR a = b", "CONNECT BY"),
+        ("SELECT a FROM T GROUP BY a WITH ROLLUP", "WITH ROLLUP"),
+        ("SELECT a FROM T GROUP BY a WITH TOTALS", "WITH TOTALS"),
+        ("SELECT * FROM generate_series(1, 3) WITH ORDINALITY", "WITH ORDINALITY"),
+        ("SELECT * FROM T PARTITION (p0)", "PARTITION"),
+        ("SELECT * FROM T FOR UPDATE", "FOR UPDATE"),
+        ("SELECT * FROM T FOR JSON AUTO", "FOR JSON"),
+        ("SELECT * ILIKE '%a%' FROM T", r"\* ILIKE"),
+    ],
+)
+def test_a_clause_that_would_be_passed_over_is_refused(text: str, clause: str) -> None:
+    with pytest.raises(QueryTypeError, match=f"sql: {clause} is not supported"):
+        refuse_shape(text)
+
+
+def test_words_that_are_no_such_clauses() -> None:
+    refuse_shape("SELECT 'FOR UPDATE', \"PREWHERE\", sum(a) OVER (PARTITION BY b) -- TABLESAMPLE\n FROM T sample")
+    refuse_shape("SELECT count(*), a ILIKE 'x', substr(a, 2) FROM T GROUP BY ROLLUP (a) /* WITH ROLLUP */")
