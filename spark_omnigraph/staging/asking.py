@@ -6,7 +6,9 @@ Whoever dies loses what was under way and what came after it last kept something
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,8 +22,9 @@ from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.storage.vectors import VectorStore, answered
 
 EVERY_TEXTS, EVERY_SECONDS = 1000, 10.0
-"""Answers, and seconds, after which they are kept. Where nobody says how many, a provider that gives more than these in
-`SELDOM` seconds is slowed down by no more than a commit in that time.
+"""Answers that are not kept at most, and seconds after which they are. Where nobody says how many, half of them are
+written while the others come; and a provider that gives more than these in `SELDOM` seconds, which may be at work on
+the processor that would write, is slowed down by no more than a commit in that time.
 """
 SELDOM = 0.2
 KEPT_BYTES = 16 << 20
@@ -80,8 +83,8 @@ class Asking:
 
         EmbeddingConfigError when no text would ever get an answer, EmbeddingError when none of the first did.
         """
-        done, keeper = Replies(), _Keeper(self)
-        try:
+        done = Replies()
+        with _Keeper.of(self) as keeper:
             for start in range(0, len(keys), self.at_once):
                 asked = keys.slice(start, self.at_once)
                 for part in self._parts(asked, texts(start, start + len(asked)), keeper):
@@ -91,8 +94,6 @@ class Asking:
                 if not done.answered and len(done.failures) < len(keys):
                     first = next(iter(done.failures.values()))
                     raise EmbeddingError(f"none of {len(done.failures)} texts got a vector: {first}")
-        finally:
-            keeper.keep()
         return done
 
     def _parts(self, keys: pa.Array, texts: list[str], keeper: _Keeper) -> Iterator[Replies]:
@@ -105,14 +106,27 @@ class Asking:
 
 
 class _Keeper:
-    """Answers that are not kept yet."""
+    """Answers that are not kept yet: those that wait, and those that a thread writes while the next texts are asked."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: Asking, beside: ThreadPoolExecutor) -> None:
         self._asking = asking
+        self._beside = beside
+        self._writing: Future[None] | None = None
         self._answers: list[pa.RecordBatch] = []
-        self._count = 0
+        self._count = self._under_way = 0
         self._since = asking.clock()
         self._times = 0
+
+    @classmethod
+    @contextmanager
+    def of(cls, asking: Asking) -> Iterator[_Keeper]:
+        """At the end everything is kept, whatever it is that ends it."""
+        with ThreadPoolExecutor(1) as beside:
+            keeper = cls(asking, beside)
+            try:
+                yield keeper
+            finally:
+                keeper.keep()
 
     def patience(self) -> float | None:
         """Seconds until what waits is to be kept, None where nothing does."""
@@ -125,8 +139,13 @@ class _Keeper:
         if len(keys):
             self._answers.append(answered(keys, vectors))
             self._count += len(keys)
-        if self._is_due(self._asking.clock() - self._since):
+        if self._under_way + self._count > EVERY_TEXTS:
+            self._settle()
+        waited = self._asking.clock() - self._since
+        if self._is_due(waited):
             self.keep()
+        elif self._asking.every_texts is None and self._count >= EVERY_TEXTS // 2 and waited >= SELDOM:
+            self._write()
 
     def _is_due(self, waited: float) -> bool:
         asking, count = self._asking, self._count
@@ -137,11 +156,27 @@ class _Keeper:
         return count >= EVERY_TEXTS and waited >= SELDOM
 
     def keep(self) -> None:
-        asking = self._asking
+        """Writes what waits: everything is kept then."""
+        self._write()
+        self._settle()
+
+    def _write(self) -> None:
+        """Has what waits written, once all before it is kept. Raises what became of that."""
+        self._settle()
         if self._count:
-            asking.store.add(asking.dimension, self._answers)
-            self._answers, self._count = [], 0
             self._times += 1
-            if self._times % TIDY_EVERY == 0:
-                asking.store.tidy(asking.dimension)
-        self._since = asking.clock()
+            self._writing = self._beside.submit(self._add, self._answers, self._times % TIDY_EVERY == 0)
+            self._answers, self._count, self._under_way = [], 0, self._count
+        self._since = self._asking.clock()
+
+    def _settle(self) -> None:
+        """Waits until what is being written is kept."""
+        writing, self._writing, self._under_way = self._writing, None, 0
+        if writing is not None:
+            writing.result()
+
+    def _add(self, answers: Sequence[pa.RecordBatch], tidies: bool) -> None:
+        store, dimension = self._asking.store, self._asking.dimension
+        store.add(dimension, answers)
+        if tidies:
+            store.tidy(dimension)

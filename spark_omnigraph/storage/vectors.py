@@ -145,7 +145,8 @@ class AnswerReader:
     def _read(self, dataset: lance.LanceDataset, rows: Rows) -> pa.Array:
         with _reading_answers(dataset.uri):
             with reading(f"read vectors of {dataset.uri}"):
-                found = dataset._take_rows(rows.tolist(), columns=["vector"]).column("vector").combine_chunks()
+                # A table that is in one piece is not copied; an array of one piece would be.
+                found = dataset._take_rows(rows.tolist(), columns=["vector"]).combine_chunks().column(0).chunk(0)
             if not have_length(numbers_of(found)).all():
                 raise StorageError(f"storage: a vector of {dataset.uri} is not as it was written")
         return found

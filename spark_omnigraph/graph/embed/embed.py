@@ -194,7 +194,8 @@ class _EmbedRun:
 
 def _joined(parts: Mapping[str, pa.Table], answers: Mapping[str, Rows]) -> ValueChange:
     """The rows of several properties of one table, each row once, by address."""
-    addresses = np.unique(np.concatenate([np.asarray(part.column("address")) for part in parts.values()]))
+    given = [chunk for part in parts.values() for chunk in part.column("address").chunks]
+    addresses = np.sort(pa.chunked_array(given, pa.uint64()).unique().to_numpy())
     rows = np.zeros(len(addresses), dtype=np.uint64)
     found = {}
     for name, part in parts.items():

@@ -237,7 +237,8 @@ class Planner:
     def _ask(self, selection: Selection, wanted: pa.Table) -> None:
         request, executor = self.request, self.request.executor
         lanes = min(executor.parallelism, request.most_tasks)
-        parts = _parts(wanted, min(QUESTION_TEXTS, -(-wanted.num_rows // lanes)))
+        turns_each = -(-wanted.num_rows // (lanes * QUESTION_TEXTS))
+        parts = _parts(wanted, -(-wanted.num_rows // (lanes * turns_each)))
         questions = [AskPart(np.asarray(part.column("row")), part.column("key").combine_chunks()) for part in parts]
         tasks = min(lanes, len(questions))
         if tasks not in self.embedders:

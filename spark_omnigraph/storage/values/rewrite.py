@@ -10,6 +10,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -60,7 +61,7 @@ def rewrite_columns(
         schema = pa.schema([dataset.schema.field(column) for column in values])
         fields = tuple(ids[column] for column in values)
         file = write_file(uri, schema, _new_batches(dataset, fragment, schema, values), fields, options)
-    changed = np.unique(np.concatenate([value.at for value in values.values()]))
+    changed = reduce(np.union1d, [value.at for value in values.values()])
     metadata = _with_file(fragment.metadata, file)
     staged = StagedFile(json.dumps(metadata.to_json()), uri, fragment.physical_rows)
     return ColumnRewrite(staged, fragment_id, fields, _roaring(changed))
