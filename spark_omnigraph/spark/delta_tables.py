@@ -22,8 +22,13 @@ from spark_omnigraph.storage.delta_write import OPERATION, RECENT, Followed, Par
 from spark_omnigraph.storage.uri import DELTA
 
 _CHANGES = "omnigraph_changes"
-_MICROS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
-"""Else Spark stores instants as INT96, which readers without a JVM may take for others."""
+PORTABLE = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
+"""Settings of Parquet files. Else Spark stores instants as INT96, and a session may ask for dates of another calendar:
+readers without a JVM may take both for others.
+"""
 
 
 class SparkTable:
@@ -108,7 +113,7 @@ class SparkTable:
 
     def _run(self, action: Callable[[], object], settings: dict[str, str]) -> None:
         """An action under settings that are undone behind it: a Connect session may be the caller's own."""
-        wanted = {**_MICROS, **settings}
+        wanted = {**PORTABLE, **settings}
         with delta_errors(self._name):
             before = {key: self._spark.conf.get(key, None) for key in wanted}
             try:
