@@ -64,7 +64,7 @@ def _within(frame: DataFrame, limits: Limits) -> DataFrame:
     """The same rows, made and counted before any is written where their number is bounded."""
     if limits.rows is None:
         return frame
-    made = kept(frame.mapInArrow(carried(_Bounded(limits)), frame.schema))
+    made = kept(frame.mapInArrow(carried(_AtMost(limits)), frame.schema))
     limits.check_rows(made.count())
     return made
 
@@ -77,7 +77,7 @@ def answer_columns(batch: pa.RecordBatch, columns: tuple[ResultColumn, ...]) -> 
     ]
 
 
-class _Bounded(TaskBody):
+class _AtMost(TaskBody):
     """The rows of a partition, as long as they are no more than all may be."""
 
     def __init__(self, limits: Limits) -> None:
