@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_omnigraph.spark.delta_tables import own_session, release
 from spark_omnigraph.spark.query.tables import run_tasks
+from spark_omnigraph.spark.session import under
 from tests.differential.frames import run_here, spark_forms
 from tests.differential.run import compare
 from tests.differential.test_differential import SEED
@@ -40,12 +40,7 @@ def test_tasks_of_spark_and_the_oracle_agree(spark: SparkSession, tmp_path: Path
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_settings_of_a_session_do_not_matter(spark: SparkSession, tmp_path: Path) -> None:
-    own = own_session(spark)
-    try:
-        for key, value in UNUSUAL.items():
-            own.conf.set(key, value)
-        compared, mismatches = compare(SEED + 5, 40, 2, tmp_path, spark_forms(own, run_tasks))
-    finally:
-        release(own)
+    with under(spark, UNUSUAL):
+        compared, mismatches = compare(SEED + 5, 40, 2, tmp_path, spark_forms(spark, run_tasks))
     assert not mismatches, mismatches[0]
     assert compared == 40

@@ -19,7 +19,9 @@ from pyspark.sql import SparkSession
 from spark_omnigraph import Graph
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.limits import is_left_behind
-from spark_omnigraph.spark.query.leaving import in_own_session
+from spark_omnigraph.spark.query.leaving import leaving
+from spark_omnigraph.spark.session import under
+from tests.spark.sessions import UNUSUAL
 
 PATIENCE = 120.0
 SCHEMA = "node P { name: String @key  seen: DateTime?  born: Date? }\nnode None_ { k: String @key }\nedge Knows: P -> P"
@@ -84,13 +86,8 @@ def test_instants_and_days_of_any_year_are_read_without_spark(
     ask: Ask, people: Graph, spark: SparkSession, tmp_path: Path
 ) -> None:
     """Whatever the session would write by itself."""
-    name = "spark.sql.parquet.datetimeRebaseModeInWrite"
-    before = spark.conf.get(name)
-    spark.conf.set(name, "LEGACY")
-    try:
+    with under(spark, UNUSUAL):
         assert ask(ALL, "--format", "parquet", "--output", str(tmp_path / "f"))[0] == 0
-    finally:
-        spark.conf.set(name, str(before))
     found = pq.read_table(tmp_path / "f").sort_by("p.name")
     wanted = people.query(f"query q() {{ {ALL} }}").to_arrow()
     assert found.column("p.seen").type == pa.timestamp("us", "UTC")
@@ -159,7 +156,7 @@ def test_an_interrupt_ends_the_jobs_of_one_caller(spark: SparkSession, tmp_path:
     for thread in threads:
         thread.start()
     with pytest.raises(KeyboardInterrupt):
-        in_own_session(spark, None, lambda own: count(own, ours))
+        leaving(spark, None, lambda own: count(own, ours))
     assert not is_left_behind(PATIENCE / 2), "the job that was left goes on"
     free.touch()
     for thread in threads:

@@ -18,11 +18,11 @@ from spark_omnigraph.errors import BadRequestError, NotFoundError, QueryTypeErro
 from spark_omnigraph.graph.read.history import ReadTarget
 from spark_omnigraph.lang.gq.choose import Engine
 from spark_omnigraph.lang.gq.plan import Column, Comparison
-from spark_omnigraph.spark.delta_tables import own_session, release
 from spark_omnigraph.spark.query.comparisons import comparison_column
 from spark_omnigraph.spark.query.frame import Frame, inside_type
 from spark_omnigraph.spark.query.read import AskedQuery, ask
 from spark_omnigraph.spark.query.tables import sized
+from spark_omnigraph.spark.session import under
 from tests.spark.sessions import UNUSUAL
 from tests.support.frames import json_rows
 from tests.unit.engine.test_compare import ORDERED, VALUES, exact
@@ -93,16 +93,11 @@ def test_integers_and_floats_are_compared_exactly(spark: SparkSession) -> None:
 
 
 def test_settings_of_the_session_do_not_matter(spark: SparkSession, people: Graph) -> None:
-    own = own_session(spark)
-    for key, value in UNUSUAL.items():
-        own.conf.set(key, value)
-    try:
+    with under(spark, UNUSUAL):
         for name, engine in (("values", "spark"), ("values", "embedded"), ("absent", "spark")):
             result = people.query(TEXT, name, PARAMS)
-            frame = read_query(own, people.uri, TEXT, name, PARAMS, engine=engine)
+            frame = read_query(spark, people.uri, TEXT, name, PARAMS, engine=engine)
             assert json_rows(frame, result.columns) == result.to_pylist(), (name, engine)
-    finally:
-        release(own)
 
 
 def test_long_lists_are_compared_and_shown(spark: SparkSession, people: Graph) -> None:

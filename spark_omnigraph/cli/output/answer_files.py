@@ -22,6 +22,7 @@ from spark_omnigraph.spark.delta_tables import PORTABLE
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import TaskBody, carried
 from spark_omnigraph.spark.query.frame import kept
+from spark_omnigraph.spark.session import under
 from spark_omnigraph.storage.input.globs import is_packed
 
 _THERE = "PATH_ALREADY_EXISTS"
@@ -29,12 +30,10 @@ _LINES = StructType([StructField("value", StringType())])
 
 
 def write_answer(frame: DataFrame, columns: tuple[ResultColumn, ...], path: str, form: str, limits: Limits) -> int:
-    """Rows to the files of a new folder, in the order of their numbers where the rows have one; how many there are. The
-    session of the frame takes settings of this. BadRequestError where something is there already, LimitError for more
-    rows than are allowed, of which none is written.
+    """Rows to the files of a new folder, in the order of their numbers where the rows have one; how many there are.
+    BadRequestError where something is there already, LimitError for more rows than are allowed, of which none is
+    written.
     """
-    for name, value in PORTABLE.items():
-        frame.sparkSession.conf.set(name, value)
     seen = Observation()
     # Spark would take `film.title` for a member of a column `film`.
     plain = frame.toDF(*(f"c{place}" for place in range(len(columns))))
@@ -45,7 +44,8 @@ def write_answer(frame: DataFrame, columns: tuple[ResultColumn, ...], path: str,
     packing = "gzip" if is_packed(path) else "none"
     try:
         if form == "parquet":
-            counted.toDF(*frame.columns).write.parquet(path)
+            with under(frame.sparkSession, PORTABLE):
+                counted.toDF(*frame.columns).write.parquet(path)
         else:
             lines.write.text(path, compression=packing)
     except PySparkException as error:

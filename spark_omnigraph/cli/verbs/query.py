@@ -82,7 +82,7 @@ def _by_spark(job: Job, text: str) -> VerbOutcome:
     config = job.config
     spark = job.host.session()  # a missing pyspark is told
     from spark_omnigraph.cli.output.answer_files import write_answer  # noqa: PLC0415 - needs pyspark, which is optional
-    from spark_omnigraph.spark.query.leaving import in_own_session  # noqa: PLC0415 - needs pyspark, too
+    from spark_omnigraph.spark.query.leaving import leaving  # noqa: PLC0415 - needs pyspark, too
     from spark_omnigraph.spark.query.read import AskedQuery, ask  # noqa: PLC0415 - needs pyspark, too
 
     key = job.host.embed_key
@@ -93,14 +93,14 @@ def _by_spark(job: Job, text: str) -> VerbOutcome:
     query = ask(store, target, asked)
     limits = Limits.of(config.time_limit, config.max_rows)
     if config.analyze:
-        return show_plan(job, in_own_session(spark, limits.seconds, lambda own: query.measured(own, job.progress)))
+        return show_plan(job, leaving(spark, limits.seconds, lambda own: query.measured(own, job.progress)))
 
     def write(own: SparkSession) -> int:
         frame = query.frame(own, Engine.SPARK, job.progress)
         begin(job.progress, WRITE)
         return write_answer(frame, query.plan.columns, str(config.output), config.format, limits)
 
-    rows = in_own_session(spark, limits.seconds, write)
+    rows = leaving(spark, limits.seconds, write)
     names = [column.name for column in query.plan.columns]
     figures = {"query_name": query.plan.query, "row_count": rows, "columns": names}
     return _told(job, display(query.snapshot.branch), query.snapshot.version, figures)

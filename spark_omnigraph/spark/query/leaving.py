@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
@@ -12,7 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_omnigraph.limits import Leaving
-from spark_omnigraph.spark.delta_tables import own_session, release
+from spark_omnigraph.spark.api import is_remote
+from spark_omnigraph.spark.delta_tables import own_session
 from spark_omnigraph.spark.errors import JavaError, task_failure
 
 T = TypeVar("T")
@@ -21,18 +23,26 @@ _PATIENCE = 5.0
 _PAUSE = 0.1
 
 
-def in_own_session(spark: SparkSession, seconds: float | None, work: Callable[[SparkSession], T]) -> T:
-    """What `work` makes of a session beside the caller's. Where the caller leaves it, the jobs of that session are
-    cancelled, and no others. LimitError when it takes longer than `seconds`; whatever `work` raises, and for errors of
-    Spark those of `task_failure`.
+def leaving(spark: SparkSession, seconds: float | None, work: Callable[[SparkSession], T]) -> T:
+    """What `work` makes of a session. Where the caller leaves it, its jobs are cancelled, and no others: over Connect
+    by their tag. Elsewhere tags are a thread's, so that the session is one beside the caller's. LimitError when it takes
+    longer than `seconds`; whatever `work` raises, and for errors of Spark those of `task_failure`.
     """
-    own, ended = own_session(spark), threading.Event()
+    own, tag, ended = spark if is_remote(spark) else own_session(spark), f"omnigraph-{uuid.uuid4()}", threading.Event()
 
     def run() -> T:
         try:
+            own.addTag(tag)
             return work(own)
         finally:
             ended.set()
+
+    def end() -> None:
+        """Cancels until the work has ended: between two jobs there is nothing to cancel."""
+        while not ended.is_set():
+            with suppress(PySparkException, JavaError):  # a session that has gone has no jobs
+                own.interruptTag(tag) if own is spark else own.interruptAll()
+            ended.wait(_PAUSE)
 
     try:
         with _interrupts_of_python():
@@ -40,20 +50,9 @@ def in_own_session(spark: SparkSession, seconds: float | None, work: Callable[[S
     except (PySparkException, JavaError) as error:
         raise task_failure(error) from error
     finally:
-        if ended.is_set():
-            release(own)
-        else:
-            threading.Thread(target=_end, args=(own, ended), daemon=True).start()
+        if not ended.is_set():
+            threading.Thread(target=end, daemon=True).start()
             ended.wait(_PATIENCE)
-
-
-def _end(own: SparkSession, ended: threading.Event) -> None:
-    """Cancels what runs in a session until its work has ended: between two jobs there is nothing to cancel."""
-    while not ended.is_set():
-        with suppress(PySparkException, JavaError):  # a session that has gone has no jobs
-            own.interruptAll()
-        ended.wait(_PAUSE)
-    release(own)
 
 
 @contextmanager
