@@ -25,7 +25,7 @@ _PAUSE = 0.1
 
 def leaving(spark: SparkSession, seconds: float | None, work: Callable[[SparkSession], T]) -> T:
     """What `work` makes of a session. Where the caller leaves it, its jobs are cancelled, and no others: over Connect
-    by their tag. Elsewhere tags are a thread's, so that the session is one beside the caller's. LimitError when it takes
+    by their tag. Elsewhere tags are a thread's, so the session is one beside the caller's. LimitError when it takes
     longer than `seconds`; whatever `work` raises, and for errors of Spark those of `task_failure`.
     """
     own, tag, ended = spark if is_remote(spark) else own_session(spark), f"omnigraph-{uuid.uuid4()}", threading.Event()
