@@ -27,7 +27,7 @@ connect:    ## tests of Spark a second time, over Spark Connect
 delta:      ## tests of Delta on Spark, whose jars are fetched first
 	$(PYTHON) -m tests.support.delta_jars; $(PYTHON) -m pytest -m delta
 long:       ## what takes minutes
-	$(PYTHON) -m pytest -m long
+	$(PYTHON) -m pytest -m long && $(PYTHON) -m pytest -m connect_long
 stress:     ## processes that load, die and recover at once, for ten minutes
 	$(PYTHON) -m tests.races.stress --seconds 600
 

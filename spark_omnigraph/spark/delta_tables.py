@@ -16,14 +16,20 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from spark_omnigraph.spark.delta_session import delta_errors, require_delta, spark_place
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import TaskBody, carried
+from spark_omnigraph.spark.session import under
 from spark_omnigraph.spark.types import arrow_columns
 from spark_omnigraph.storage.delta_record import APPLICATION, ShownState, TableCommit, decoded, shown
 from spark_omnigraph.storage.delta_write import OPERATION, RECENT, Followed, Part, RowCounts, written_meanwhile
 from spark_omnigraph.storage.uri import DELTA
 
 _CHANGES = "omnigraph_changes"
-_MICROS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
-"""Else Spark stores instants as INT96, which readers without a JVM may take for others."""
+PORTABLE = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
+"""Settings of Parquet files. Else Spark stores instants as INT96, and a session may ask for dates of another calendar:
+readers without a JVM may take both for others.
+"""
 
 
 class SparkTable:
@@ -108,19 +114,8 @@ class SparkTable:
 
     def _run(self, action: Callable[[], object], settings: dict[str, str]) -> None:
         """An action under settings that are undone behind it: a Connect session may be the caller's own."""
-        wanted = {**_MICROS, **settings}
-        with delta_errors(self._name):
-            before = {key: self._spark.conf.get(key, None) for key in wanted}
-            try:
-                for key, value in wanted.items():
-                    self._spark.conf.set(key, value)
-                action()
-            finally:
-                for key, former in before.items():
-                    if former is None:
-                        self._spark.conf.unset(key)
-                    else:
-                        self._spark.conf.set(key, former)
+        with delta_errors(self._name), under(self._spark, {**PORTABLE, **settings}):
+            action()
 
     def _landed(self, state: ShownState) -> Row:
         """The commit that an attempt has made."""

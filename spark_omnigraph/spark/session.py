@@ -10,7 +10,8 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -109,6 +110,22 @@ def embed_key(spark: SparkSession) -> str | None:
 def application_id(spark: SparkSession) -> str | None:
     """Id of the Spark application behind a session; over Spark Connect, of the server."""
     return spark.conf.get("spark.app.id", None)
+
+
+@contextmanager
+def under(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session that are undone afterwards."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, former in before.items():
+            if former is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, former)
 
 
 def _session_class() -> type[SparkSession]:

@@ -1,4 +1,5 @@
-"""One Spark session for all tests here. With `-m connect` it is one of Spark Connect, and the same tests run on it.
+"""One Spark session for all tests here. With `-m connect` it is one of Spark Connect, and the same tests run on it;
+with `-m connect_long` those that take minutes do.
 
 The two kinds of session cannot share a process, so the default run has the classic one alone.
 """
@@ -28,8 +29,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ours = [item for item in items if HERE in item.path.parents]
     if on_connect(config):
         for item in ours:
-            if item.get_closest_marker("classic") is None and item.get_closest_marker("long") is None:
-                item.add_marker(pytest.mark.connect)
+            is_long = item.get_closest_marker("long") is not None
+            if item.get_closest_marker("classic") is None:
+                item.add_marker(pytest.mark.connect_long if is_long else pytest.mark.connect)
         return
     for item in ours:
         item.add_marker(pytest.mark.spark)
@@ -40,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def on_connect(config: pytest.Config) -> bool:
     """Whether this run is that of Spark Connect."""
-    return str(config.getoption("-m")) == "connect"
+    return config.getoption("-m") in ("connect", "connect_long")
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,20 @@ CONF = {
     "spark.driver.extraJavaOptions": SHORT_LIVED,
 }
 
+UNUSUAL = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+}
+"""Settings of a session that no answer may depend on."""
+
 _ROOT = Path(__file__).parents[2]
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _START_SECONDS = 240.0

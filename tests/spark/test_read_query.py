@@ -15,10 +15,15 @@ from spark_omnigraph import Graph, read_query
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.errors import BadRequestError, NotFoundError, QueryTypeError
+from spark_omnigraph.graph.read.history import ReadTarget
+from spark_omnigraph.lang.gq.choose import Engine
 from spark_omnigraph.lang.gq.plan import Column, Comparison
 from spark_omnigraph.spark.query.comparisons import comparison_column
 from spark_omnigraph.spark.query.frame import Frame, inside_type
+from spark_omnigraph.spark.query.read import AskedQuery, ask
 from spark_omnigraph.spark.query.tables import sized
+from spark_omnigraph.spark.session import under
+from tests.spark.sessions import UNUSUAL
 from tests.support.frames import json_rows
 from tests.unit.engine.test_compare import ORDERED, VALUES, exact
 
@@ -85,6 +90,57 @@ def test_integers_and_floats_are_compared_exactly(spark: SparkSession) -> None:
         for place, (each, a, b) in enumerate(asked):
             wanted = a in of and b in of and ORDERED[each](of[a], of[b])
             assert bool(row[f"a{place}"]) is wanted, (each, of)
+
+
+def test_settings_of_the_session_do_not_matter(spark: SparkSession, people: Graph) -> None:
+    with under(spark, UNUSUAL):
+        for name, engine in (("values", "spark"), ("values", "embedded"), ("absent", "spark")):
+            result = people.query(TEXT, name, PARAMS)
+            frame = read_query(spark, people.uri, TEXT, name, PARAMS, engine=engine)
+            assert json_rows(frame, result.columns) == result.to_pylist(), (name, engine)
+
+
+def test_long_lists_are_compared_and_shown(spark: SparkSession, people: Graph) -> None:
+    whole = [*range(5, 3000), 2, 3]
+    texts = {
+        ", ".join(map(str, whole)): "$w.since",
+        ", ".join(f"{each}.0" for each in whole): "$w.since",
+        f"{2**53 + 1}, 1": "$q.u",
+        '"Bob", "a\\"b"': "$q.name",
+        "true": "true",
+    }
+    for items, asked in texts.items():
+        match = f"$p: P $p $w:knows $q [{items}] contains {asked}"
+        text = f"query q() {{ match {{ {match} }} return {{ $q.name, $w.since }} }}"
+        rows = sorted(people.query(text).to_pylist(), key=str)
+        found = read_query(spark, people.uri, text, engine="spark")
+        assert sorted((row.asDict() for row in found.collect()), key=str) == rows, asked
+        assert rows, asked
+    shown = "query q($l: [I64], $f: [F64], $s: [String]) { match { $p: P } return { $l, $f, $s } limit 1 }"
+    given = {"l": [2**63 - 1, *range(10_000)], "f": [0.1, -0.0, 5e-324, 1e308], "s": ["", 'ä"\\\n\u2028', "😀"]}
+    result = people.query(shown, params=given)
+    assert json_rows(read_query(spark, people.uri, shown, params=given, engine="spark"), result.columns) == [given]
+
+
+def test_a_walk_tells_of_its_hops(spark: SparkSession, people: Graph) -> None:
+    told: list[tuple[str, int, int]] = []
+    query = ask(people.store, ReadTarget(), AskedQuery(TEXT, "walk", PARAMS))
+    query.frame(spark, Engine.SPARK, lambda *part: told.append(part))
+    assert told == [("walk", 1, 3), ("walk", 2, 3), ("walk", 3, 3)]
+
+
+def test_a_plan_grows_by_as_much_with_each_negated_block(
+    spark: SparkSession, people: Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = {}
+    for count in (3, 9):
+        blocks = " ".join(f"not {{ $p knows $q{n} $q{n}.age = {n + 30} }}" for n in range(count))
+        frame = read_query(
+            spark, people.uri, f"query q() {{ match {{ $p: P {blocks} }} return {{ $p }} }}", engine="spark"
+        )
+        frame.explain()
+        lines[count] = len(capsys.readouterr().out.splitlines())
+    assert lines[9] < 4 * lines[3]
 
 
 def test_a_frame_stays_at_its_state(spark: SparkSession, tmp_path: Path) -> None:

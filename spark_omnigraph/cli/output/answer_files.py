@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import count, lit
@@ -15,37 +16,57 @@ from spark_omnigraph.answer import Rows
 from spark_omnigraph.cli.output.result_text import lines_of
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.gq.plan import ResultColumn
+from spark_omnigraph.limits import Limits
 from spark_omnigraph.records.arrow_schema import shown_type
-from spark_omnigraph.spark.errors import coded, task_failure
+from spark_omnigraph.spark.delta_tables import PORTABLE
+from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import TaskBody, carried
+from spark_omnigraph.spark.query.frame import kept
+from spark_omnigraph.spark.session import under
 from spark_omnigraph.storage.input.globs import is_packed
 
 _THERE = "PATH_ALREADY_EXISTS"
 _LINES = StructType([StructField("value", StringType())])
 
 
-def write_answer(frame: DataFrame, columns: tuple[ResultColumn, ...], path: str, form: str) -> int:
+def write_answer(frame: DataFrame, columns: tuple[ResultColumn, ...], path: str, form: str, limits: Limits) -> int:
     """Rows to the files of a new folder, in the order of their numbers where the rows have one; how many there are.
-    BadRequestError where something is there already.
+    BadRequestError where something is there already, LimitError for more rows than are allowed, of which none is
+    written.
     """
     seen = Observation()
-    counted = frame.observe(seen, count(lit(1)).alias("rows"))
+    # Spark would take `film.title` for a member of a column `film`.
+    plain = frame.toDF(*(f"c{place}" for place in range(len(columns))))
+    counted = _within(plain, limits).observe(seen, count(lit(1)).alias("rows"))
     if path.startswith("s3://"):
         path = f"s3a://{path.removeprefix('s3://')}"  # the name that Hadoop has for it
+    lines = counted.mapInArrow(carried(_Lines(columns, form)), _LINES)
+    packing = "gzip" if is_packed(path) else "none"
     try:
         if form == "parquet":
-            counted.write.parquet(path)
+            with under(frame.sparkSession, PORTABLE):
+                counted.toDF(*frame.columns).write.parquet(path)
         else:
-            lines = carried(_Lines(columns, form))
-            packing = "gzip" if is_packed(path) else "none"
-            # Spark would take `film.title` for a member of a column `film`.
-            plain = counted.toDF(*(f"c{place}" for place in range(len(columns))))
-            plain.mapInArrow(lines, _LINES).write.text(path, compression=packing)
+            lines.write.text(path, compression=packing)
     except PySparkException as error:
         if error.getCondition() == _THERE:
             raise BadRequestError(f"'{path}' is there already: Spark writes a new folder of files") from error
-        raise task_failure(error) from error
-    return int(seen.get["rows"])
+        raise
+    rows = int(seen.get["rows"])
+    if not rows and form == "csv":
+        # Where Spark knows that there are none, no task runs.
+        names = frame.sparkSession.createDataFrame([(line,) for line in _names(columns)], _LINES)
+        names.coalesce(1).write.mode("overwrite").text(path, compression=packing)
+    return rows
+
+
+def _within(frame: DataFrame, limits: Limits) -> DataFrame:
+    """The same rows, made and counted before any is written where their number is bounded."""
+    if limits.rows is None:
+        return frame
+    made = kept(frame.mapInArrow(carried(_AtMost(limits)), frame.schema))
+    limits.check_rows(made.count())
+    return made
 
 
 def answer_columns(batch: pa.RecordBatch, columns: tuple[ResultColumn, ...]) -> list[pa.Array]:
@@ -56,6 +77,21 @@ def answer_columns(batch: pa.RecordBatch, columns: tuple[ResultColumn, ...]) -> 
     ]
 
 
+class _AtMost(TaskBody):
+    """The rows of a partition, as long as they are no more than all may be."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with coded():
+            rows = 0
+            for batch in batches:
+                rows += batch.num_rows
+                self.limits.check_rows(rows)
+                yield batch
+
+
 class _Lines(TaskBody):
     """Lines of text for the rows of a partition: the same that one process would write."""
 
@@ -64,15 +100,28 @@ class _Lines(TaskBody):
         self.form = form
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A file of CSV begins with the names of the columns."""
+        """A file of CSV begins with the names of the columns; the first one is written even if it has no rows."""
         with coded():
-            for number, batch in enumerate(batches):
+            is_begun = False
+            for batch in batches:
                 arrays = answer_columns(batch, self.columns)
                 rows = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in self.columns])
                 lines = list(lines_of(_Batch(rows), self.form))
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(lines[1:] if number and self.form == "csv" else lines, pa.string())], names=_LINES.names
-                )
+                yield _lines(lines[1:] if is_begun and self.form == "csv" else lines)
+                is_begun = True
+            task = TaskContext.get()
+            if not is_begun and self.form == "csv" and task is not None and not task.partitionId():
+                yield _lines(_names(self.columns))
+
+
+def _lines(lines: list[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], names=_LINES.names)
+
+
+def _names(columns: tuple[ResultColumn, ...]) -> list[str]:
+    """The lines of CSV without rows."""
+    arrays = [pa.array([], shown_type(column.type)) for column in columns]
+    return list(lines_of(_Batch(pa.RecordBatch.from_arrays(arrays, names=[c.name for c in columns])), "csv"))
 
 
 @dataclass(frozen=True, slots=True)

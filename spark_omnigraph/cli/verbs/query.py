@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from spark_omnigraph.answer import Rows
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
@@ -15,13 +17,19 @@ from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.provider import embedding_config
 from spark_omnigraph.graph.read.history import ReadTarget
 from spark_omnigraph.lang.gq.choose import Engine
-from spark_omnigraph.limits import Leaving
+from spark_omnigraph.limits import Leaving, Limits
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.memory import Memory
+from spark_omnigraph.progress.meter import begin
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.globs import is_packed
 from spark_omnigraph.storage.tables.reader import ReadCache
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WRITE = "write"
+"""The phase in which rows by Spark become files."""
 SPARK_FORMS = ("jsonl", "csv", "parquet")
 """Forms of rows that many files can have."""
 
@@ -30,7 +38,8 @@ def query(job: Job) -> VerbOutcome:
     """The rows of a read query."""
     config = job.config
     by_spark = config.executor == "spark" and not config.explain
-    (check_folder if by_spark else check_output)(config)
+    if not (by_spark and config.analyze):
+        (check_folder if by_spark else check_output)(config)
     named = next((f"--{name.replace('_', '-')}" for name, value in config.past().items() if value is not None), None)
     if config.explain and not config.analyze and named is not None:
         raise UsageError(f"--explain shows a plan and reads no state: leave {named} out")
@@ -66,17 +75,14 @@ def check_folder(config: JobConfig) -> None:
         raise UsageError(
             f"--executor spark writes files: give a new folder with --output, and --format {', '.join(SPARK_FORMS)}"
         )
-    given = {"--analyze": config.analyze, "--time-limit": config.time_limit, "--max-rows": config.max_rows}
-    refused = [name for name, value in given.items() if value]
-    if refused:
-        raise UsageError(f"{refused[0]} does not go with --executor spark")
 
 
 def _by_spark(job: Job, text: str) -> VerbOutcome:
-    """The rows by joins of DataFrames, written by tasks."""
+    """The rows by joins of DataFrames, written by tasks; or the plan with what they took."""
     config = job.config
     spark = job.host.session()  # a missing pyspark is told
     from spark_omnigraph.cli.output.answer_files import write_answer  # noqa: PLC0415 - needs pyspark, which is optional
+    from spark_omnigraph.spark.query.leaving import leaving  # noqa: PLC0415 - needs pyspark, too
     from spark_omnigraph.spark.query.read import AskedQuery, ask  # noqa: PLC0415 - needs pyspark, too
 
     key = job.host.embed_key
@@ -85,7 +91,16 @@ def _by_spark(job: Job, text: str) -> VerbOutcome:
     asked = AskedQuery(text, config.name or None, config.params, embedder)
     target = ReadTarget(config.branch, config.version, config.snapshot, config.as_of, config.tag)
     query = ask(store, target, asked)
-    rows = write_answer(query.frame(spark, Engine.SPARK), query.plan.columns, str(config.output), config.format)
+    limits = Limits.of(config.time_limit, config.max_rows)
+    if config.analyze:
+        return show_plan(job, leaving(spark, limits.seconds, lambda own: query.measured(own, job.progress)))
+
+    def write(own: SparkSession) -> int:
+        frame = query.frame(own, Engine.SPARK, job.progress)
+        begin(job.progress, WRITE)
+        return write_answer(frame, query.plan.columns, str(config.output), config.format, limits)
+
+    rows = leaving(spark, limits.seconds, write)
     names = [column.name for column in query.plan.columns]
     figures = {"query_name": query.plan.query, "row_count": rows, "columns": names}
     return _told(job, display(query.snapshot.branch), query.snapshot.version, figures)

@@ -6,7 +6,7 @@ Spark alone would say that NaN equals itself and that 2**53 + 1 equals the float
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, NoReturn
@@ -19,7 +19,7 @@ from spark_omnigraph.engine.compare import compare
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.exact import FLIPPED, normalized
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Operand, Value
-from spark_omnigraph.spark.query.frame import Frame, plain
+from spark_omnigraph.spark.query.frame import Frame, array, plain
 from spark_omnigraph.words import TextEnum
 
 if TYPE_CHECKING:
@@ -94,11 +94,15 @@ def _side(operand: Operand, frame: Frame) -> _Side:
 
 
 def _constant(value: Value) -> _Side:
+    return _Side(plain(value), _kind(value))
+
+
+def _kind(value: Value) -> _Compared:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return _Side(plain(value), _Compared.PLAIN)
+        return _Compared.PLAIN
     if isinstance(value, float):
-        return _Side(plain(value), _Compared.FLOAT)
-    return _Side(plain(value), _Compared.UNSIGNED if value >= 2**63 else _Compared.WHOLE)
+        return _Compared.FLOAT
+    return _Compared.UNSIGNED if value >= 2**63 else _Compared.WHOLE
 
 
 def _has_item(asked: Comparison, frame: Frame) -> SparkColumn:
@@ -109,9 +113,15 @@ def _has_item(asked: Comparison, frame: Frame) -> SparkColumn:
         found = frame.column(asked.left)
         return F.exists(found, lambda one: F.coalesce(_ordered(Comparator.EQUAL, _Side(one, kind), item), F.lit(False)))
     assert isinstance(asked.left, Constant)
-    items = asked.left.value if isinstance(asked.left.value, tuple) else ()
-    equal = [_ordered(Comparator.EQUAL, item, _constant(one)) for one in items if one is not None]
-    return reduce(operator.or_, equal, F.lit(False))
+    value = asked.left.value
+    items = [one for one in value if one is not None] if isinstance(value, tuple) else []
+    by_kind = {kind: [one for one in items if _kind(one) is kind] for kind in _Compared}
+    among = [_is_among(item, kind, those) for kind, those in by_kind.items() if those]
+    return reduce(operator.or_, among, F.lit(False))
+
+
+def _is_among(item: _Side, kind: _Compared, items: Sequence[Value]) -> SparkColumn:
+    return F.exists(array(items), lambda one: _ordered(Comparator.EQUAL, item, _Side(one, kind)))
 
 
 def _ordered(comparator: Comparator, left: _Side, right: _Side) -> SparkColumn:

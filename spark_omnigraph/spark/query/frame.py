@@ -7,13 +7,23 @@ independent of the session's time zone and calendar.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from pyspark.sql.types import ArrayType, DataType, DecimalType, IntegerType, LongType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+)
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import PropType, Scalar
@@ -24,6 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+_JSON: Mapping[type, DataType] = {str: StringType(), bool: BooleanType(), float: DoubleType()}
+_FOLDER = "spark.checkpoint.dir"
 _INSIDE: Mapping[Scalar, DataType] = {Scalar.DATE: IntegerType(), Scalar.DATETIME: LongType()}
 
 
@@ -109,8 +121,15 @@ def literal(constant: Constant) -> SparkColumn:
     of = inside_type(constant.type)
     value = constant.value
     if isinstance(value, tuple):
-        return F.array(*(plain(item) for item in value)).cast(of)
+        return array(value).cast(of)
     return (F.lit(None) if value is None else plain(value)).cast(of)
+
+
+def array(items: Sequence[Value]) -> SparkColumn:
+    """Items of one kind as a list: one text, since a column for each takes milliseconds."""
+    known = next((item for item in items if item is not None), "")
+    of = next((of for kind, of in _JSON.items() if isinstance(known, kind)), DecimalType(38, 0))
+    return F.from_json(F.lit(json.dumps(items)), ArrayType(of), {"mode": "FAILFAST"})
 
 
 def plain(value: Value) -> SparkColumn:
@@ -120,6 +139,12 @@ def plain(value: Value) -> SparkColumn:
     if -(2**63) <= value < 2**63:
         return F.lit(value).cast(LongType())
     return F.lit(str(value)).cast(DecimalType(38, 0))
+
+
+def kept(data: DataFrame) -> DataFrame:
+    """The same rows, made once: in the folder that the session has for checkpoints, or on the executors."""
+    folder = data.sparkSession.conf.get(_FOLDER, None)
+    return data.checkpoint() if folder else data.localCheckpoint()
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:

@@ -16,14 +16,15 @@ from spark_omnigraph.lang.gq.plan import (
     Cross,
     Expand,
     Filter,
+    Operator,
     OuterRows,
     Predicate,
     Scan,
 )
 from spark_omnigraph.spark.query.comparisons import comparison_column
-from spark_omnigraph.spark.query.frame import Frame, renamed, same
+from spark_omnigraph.spark.query.frame import Frame, kept, renamed, same
 from spark_omnigraph.spark.query.tables import GraphTables
-from spark_omnigraph.spark.query.walks import kept, pairs_of
+from spark_omnigraph.spark.query.walks import pairs_of
 
 Matching = Scan | OuterRows | Cross | Expand | Connect | Filter | AntiJoin
 
@@ -36,6 +37,9 @@ class PatternFrames:
 
     def rows(self, operator: Matching, needs: Needs, outer: Frame | None = None) -> Frame:
         """The rows of an operator; `outer` are those that `OuterRows` stands for."""
+        return self.tables.measured(operator, lambda: self._rows(operator, needs, outer))
+
+    def _rows(self, operator: Matching, needs: Needs, outer: Frame | None) -> Frame:
         if isinstance(operator, Scan):
             return self.tables.scan(operator.variable, TableKey.node(operator.node_type), operator.predicates, needs)
         if isinstance(operator, OuterRows):
@@ -84,22 +88,36 @@ class PatternFrames:
         return pairs.beside(rows, rows.data.join(pairs.data, both))
 
     def _without(self, operator: AntiJoin, needs: Needs, outer: Frame | None) -> Frame:
-        """Whether a row survives depends on the entities that the inner block names alone, and an entity is its id."""
-        inside = needs_of(predicates_of(operator.inner))
-        rows = self.rows(_m(operator.input), needs | inside, outer)
-        if walks_far(operator.input):
+        """Whether a row survives depends on the entities that the inner block names alone, and an entity is its id. So
+        blocks in a row are all asked of the rows before the first of them: what comes of one anti-join never stands in
+        a plan twice, or plans would double with each. Inside of blocks rows are made for that.
+        """
+        blocks, below = [operator.inner], operator.input
+        while isinstance(below, AntiJoin):
+            blocks.append(below.inner)
+            below = below.input
+        inside = needs_of(p for block in blocks for p in predicates_of(block))
+        rows = self.rows(_m(below), needs | inside, outer)
+        if walks_far(below) or outer is not None:
             rows = rows.of(kept(rows.data))
-        named = named_in(operator.inner) & set(rows.tables)
+        left = rows
+        for block in reversed(blocks):
+            left = left.of(self._left_of(left, rows, block))
+        return left
+
+    def _left_of(self, left: Frame, rows: Frame, block: Operator) -> DataFrame:
+        """The rows on the left for which a block has none."""
+        named = named_in(block) & set(rows.tables)
         if not named:
             raise InternalError("a negated block names nothing of the rows that it is about")
-        inner = self.rows(_m(operator.inner), Needs(), rows.only(named, inside.columns))
+        inner = self.rows(_m(block), Needs(), rows.only(named, needs_of(predicates_of(block)).columns))
         ids = {rows.name(variable): self.tables.names.fresh() for variable in sorted(named)}
         keys = renamed(inner.data, ids)
         met = [same(mine, theirs) for mine, theirs in ids.items()]
         equal = met[0]
         for each in met[1:]:
             equal = equal & each
-        return rows.of(rows.data.join(keys, equal, "left_anti"))
+        return left.data.join(keys, equal, "left_anti")
 
 
 def _starts(rows: Frame, source: str) -> DataFrame:

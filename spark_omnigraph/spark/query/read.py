@@ -19,11 +19,13 @@ from spark_omnigraph.graph.read.history import ReadTarget, resolve
 from spark_omnigraph.graph.read.query import bound_plan, prepare, query_task, stored_rows
 from spark_omnigraph.lang.gq.choose import Engine, choose
 from spark_omnigraph.lang.gq.plan import Plan
+from spark_omnigraph.limits import Watch
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.progress.meter import Progress, unheard
 from spark_omnigraph.spark.api import check_arguments
 from spark_omnigraph.spark.errors import typed_errors
 from spark_omnigraph.spark.executor import SparkExecutor
-from spark_omnigraph.spark.query.result import plan_frame
+from spark_omnigraph.spark.query.result import measured_plan, plan_frame
 from spark_omnigraph.spark.query.tables import COLUMN_BYTES, UNKNOWN_BYTES, GraphTables, run_tasks
 from spark_omnigraph.spark.query.tasks import AnswerTask
 from spark_omnigraph.spark.session import embed_key
@@ -109,15 +111,22 @@ class BoundQuery:
         """The engine for whoever leaves it open."""
         return choose(self.plan, self.catalog, stored_rows(self.snapshot)).engine
 
-    def frame(self, spark: SparkSession, engine: Engine) -> DataFrame:
-        """The rows, by an engine."""
+    def frame(self, spark: SparkSession, engine: Engine, progress: Progress = unheard) -> DataFrame:
+        """The rows, by an engine; `progress` is told of the hops of walks."""
         schema = answer_schema(self.plan.columns)
+        if engine is Engine.EMBEDDED:
+            task = query_task(self.store, self.catalog, self.snapshot, self.plan)
+            shares = tuple(task.shares(SparkExecutor(spark).parallelism))
+            size = min(sum(task.rows.values()) * COLUMN_BYTES * len(schema), UNKNOWN_BYTES)
+            return run_tasks(spark)(AnswerTask(task, shares, schema), len(shares), size)
+        with typed_errors():
+            return plan_frame(self.plan, self._tables(spark, progress))
+
+    def measured(self, spark: SparkSession, progress: Progress = unheard) -> str:
+        """The plan as text, run by the engine of Spark an operator at a time, with their rows and times."""
+        return measured_plan(self.plan, self._tables(spark, progress), Watch())
+
+    def _tables(self, spark: SparkSession, progress: Progress) -> GraphTables:
         task = query_task(self.store, self.catalog, self.snapshot, self.plan)
         slots = SparkExecutor(spark).parallelism
-        run = run_tasks(spark)
-        if engine is Engine.EMBEDDED:
-            shares = tuple(task.shares(slots))
-            size = min(sum(task.rows.values()) * COLUMN_BYTES * len(schema), UNKNOWN_BYTES)
-            return run(AnswerTask(task, shares, schema), len(shares), size)
-        with typed_errors():
-            return plan_frame(self.plan, GraphTables(spark, self.catalog, task.tables, task.rows, slots, run))
+        return GraphTables(spark, self.catalog, task.tables, task.rows, slots, run_tasks(spark), progress=progress)

@@ -11,6 +11,7 @@ from pyspark.sql.types import DecimalType, DoubleType
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import InternalError
+from spark_omnigraph.lang.gq.explain import explain
 from spark_omnigraph.lang.gq.needs import Needs, needs_of
 from spark_omnigraph.lang.gq.plan import (
     Aggregate,
@@ -35,7 +36,8 @@ from spark_omnigraph.lang.gq.plan import (
     SortResult,
     TextMatch,
 )
-from spark_omnigraph.spark.query.frame import Frame, literal, shown
+from spark_omnigraph.limits import Watch
+from spark_omnigraph.spark.query.frame import Frame, kept, literal, shown
 from spark_omnigraph.spark.query.pattern import Matching, PatternFrames
 from spark_omnigraph.spark.query.search import Ordered, all_scored, identities, ranked, scored
 from spark_omnigraph.spark.query.tables import GraphTables
@@ -51,6 +53,15 @@ def plan_frame(plan: Plan, tables: GraphTables) -> DataFrame:
     """
     data, names = _Result(tables, PatternFrames(tables)).columns(plan.root)
     return data.select(*(shown(F.col(name), c.type).alias(c.name) for name, c in zip(names, plan.columns, strict=True)))
+
+
+def measured_plan(plan: Plan, tables: GraphTables, watch: Watch) -> str:
+    """The text of a plan that has run, with the rows of each operator and the time that it took by itself. What ranks,
+    orders and groups is done with the operator at the top.
+    """
+    measuring = replace(tables, watch=watch)
+    watch.measured(plan.root, lambda: kept(plan_frame(plan, measuring)), lambda data: data.count())
+    return explain(plan, watch.note) + f"{watch.seconds * 1000:,.1f} ms\n"
 
 
 @dataclass(frozen=True, slots=True)

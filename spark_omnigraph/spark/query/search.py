@@ -11,9 +11,8 @@ from pyspark.sql.window import Window
 
 from spark_omnigraph.lang.gq.plan import Bm25, Fuse, Nearest, Ranking, TextMatch
 from spark_omnigraph.lang.gq.search_values import fusion_k
-from spark_omnigraph.spark.query.frame import Frame, renamed
+from spark_omnigraph.spark.query.frame import Frame, kept, renamed
 from spark_omnigraph.spark.query.tables import GraphTables
-from spark_omnigraph.spark.query.walks import kept
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

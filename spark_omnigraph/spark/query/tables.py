@@ -14,10 +14,23 @@ from spark_omnigraph.catalog.types import Catalog, EntityType, PropType, Scalar
 from spark_omnigraph.engine.pushdown import Pushed, ask
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.lang.gq.needs import Needs, is_lookup
-from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Comparison, Nearest, Predicate, Ranking, TextMatch
+from spark_omnigraph.lang.gq.plan import (
+    IDENTITY,
+    Bm25,
+    Comparison,
+    Cross,
+    Nearest,
+    Operator,
+    OuterRows,
+    Predicate,
+    Ranking,
+    TextMatch,
+)
+from spark_omnigraph.limits import Watch
 from spark_omnigraph.predicates.sql import NO_ROW
+from spark_omnigraph.progress.meter import Progress, unheard
 from spark_omnigraph.spark.portable import carried
-from spark_omnigraph.spark.query.frame import Frame, Names, inside_type
+from spark_omnigraph.spark.query.frame import Frame, Names, inside_type, kept
 from spark_omnigraph.spark.query.tasks import HitsTask, NumberedTasks, ScanTask, Task
 from spark_omnigraph.storage.tables.reader import ReadCache
 from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, fragment_sizes, group_fragments
@@ -80,6 +93,9 @@ class GraphTables:
     slots: int
     run: Run
     names: Names = field(default_factory=Names)
+    progress: Progress = unheard
+    watch: Watch | None = None
+    """Measures operators, each by itself."""
     _columns: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def scan(
@@ -131,6 +147,19 @@ class GraphTables:
         variable = search.column.variable
         hits, found, _ = self.hits(frame.tables[variable], search)
         return frame.of(frame.data.join(hits, F.col(frame.name(variable)) == F.col(found), "left_semi"))
+
+    def measured(self, operator: Operator, make: Callable[[], Frame]) -> Frame:
+        """The rows of an operator of a pattern, made at once where operators are measured. Pairs are never made: what
+        filters them is above.
+        """
+        if self.watch is None or isinstance(operator, Cross | OuterRows):
+            return make()
+
+        def made() -> Frame:
+            rows = make()
+            return rows.of(kept(rows.data))
+
+        return self.watch.measured(operator, made, lambda rows: rows.data.count())
 
     def nothing(self, schema: StructType) -> DataFrame:
         """No rows."""

@@ -12,10 +12,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.lang.gq.needs import Needs
 from spark_omnigraph.lang.gq.plan import Direction, Hops
-from spark_omnigraph.spark.query.frame import Frame, same, union
+from spark_omnigraph.progress.meter import begin
+from spark_omnigraph.spark.query.frame import Frame, kept, same, union
 from spark_omnigraph.spark.query.tables import GraphTables
 
-_FOLDER = "spark.checkpoint.dir"
+PHASE = "walk"
 _SRC, _DST = "src", "dst"
 
 
@@ -73,6 +74,7 @@ def _walked(tables: GraphTables, hops: Hops, starts: DataFrame, pairs: Pairs) ->
     first at the hop before. Each step is kept, or plans would double with each hop.
     """
     start, at, node = (tables.names.fresh() for _ in range(3))
+    begin(tables.progress, PHASE, hops.max_hops)
     edges = kept(pairs.data)
     [only] = starts.columns
     frontier = kept(starts.select(F.col(only).alias(start), F.col(only).alias(node)))
@@ -85,6 +87,7 @@ def _walked(tables: GraphTables, hops: Hops, starts: DataFrame, pairs: Pairs) ->
             found.append(step.filter(F.col(node) == F.col(at)).select(start, node).distinct())
         new = step.filter(F.col(node) != F.col(at)).select(start, node).distinct()
         frontier = kept(new.join(seen, [start, node], "left_anti"))
+        tables.progress(PHASE, hop, hops.max_hops)
         if hop >= hops.min_hops:
             found.append(frontier)
         if frontier.isEmpty():
@@ -92,9 +95,3 @@ def _walked(tables: GraphTables, hops: Hops, starts: DataFrame, pairs: Pairs) ->
         seen = seen.unionAll(frontier)
     nothing = tables.nothing(StructType([StructField(name, StringType()) for name in (start, node)]))
     return Pairs(union(found) if found else nothing, start, node)
-
-
-def kept(data: DataFrame) -> DataFrame:
-    """The same rows, made once: in the folder that the session has for checkpoints, or on the executors."""
-    folder = data.sparkSession.conf.get(_FOLDER, None)
-    return data.checkpoint() if folder else data.localCheckpoint()

@@ -24,7 +24,6 @@ query all() { match { $f: Film } return { $f.title } order { $f.title } }
 query add($title: String) { insert Film { title: $title } }
 """
 TWICE = "query q() { match { $f: Film } return { $f.title $f.title } }"
-BY_FOLDER = ("-e", TWICE, "--executor", "spark", "--output", "x", "--format", "csv")
 FILMS = [
     '{"type":"Film","data":{"title":"Fog","year":1999,"seen":"2024-01-31T12:00:00.5Z","tags":["a","b"],"note":""}}',
     '{"type":"Film","data":{"title":"Rain, or \\"so\\"","year":2004}}',
@@ -149,8 +148,6 @@ def test_a_plan_is_of_no_state(folder: Path, capsys: pytest.CaptureFixture[str],
         (("-e", TWICE, "--format", "parquet", "--output", "x"), 3, "two columns are called 'f.title'"),
         (("-e", TWICE, "--executor", "spark"), 2, "give a new folder with --output, and --format jsonl, csv, parquet"),
         (("-e", TWICE, "--executor", "spark", "--output", "x"), 2, "and --format jsonl, csv, parquet"),
-        ((*BY_FOLDER, "--max-rows", "3"), 2, "--max-rows does not go with --executor spark"),
-        ((*BY_FOLDER, "--analyze"), 2, "--analyze does not go with --executor spark"),
     ],
 )  # laid out as a table  # fmt: skip
 def test_what_is_refused(

@@ -1,4 +1,4 @@
-"""The engine of Spark against the oracle: what its operators mean, and what its tasks find, a few of both together."""
+"""Scans of the engine of Spark against those of the embedded one: what their tasks find, without Spark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 from typing import cast
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -17,35 +16,12 @@ from spark_omnigraph.graph.read.query import QueryTask, bound_plan, prepare, que
 from spark_omnigraph.lang.gq.lower import operators
 from spark_omnigraph.lang.gq.plan import Comparison, Expand, Plan, Scan
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.spark.query.tables import GraphTables, run_tasks
+from spark_omnigraph.spark.query.tables import GraphTables
 from spark_omnigraph.spark.query.tasks import Task
-from tests.differential.frames import rows_of, run_here, spark_forms
+from tests.differential.frames import rows_of
 from tests.differential.questions import Maker
-from tests.differential.run import compare
 from tests.differential.test_differential import SEED
 from tests.differential.worlds import NOW, World, make_world
-
-pytestmark = pytest.mark.spark
-
-
-def test_joins_of_spark_and_the_oracle_agree(spark: SparkSession, tmp_path: Path) -> None:
-    compared, mismatches = compare(SEED + 2, 10, 1, tmp_path, spark_forms(spark, run_here))
-    assert not mismatches, mismatches[0]
-    assert compared == 10
-
-
-@pytest.mark.long
-def test_joins_of_spark_and_the_oracle_agree_on_hundreds(spark: SparkSession, tmp_path: Path) -> None:
-    compared, mismatches = compare(SEED + 3, 500, 5, tmp_path, spark_forms(spark, run_here))
-    assert not mismatches, mismatches[0]
-    assert compared == 500
-
-
-@pytest.mark.long
-def test_tasks_of_spark_and_the_oracle_agree(spark: SparkSession, tmp_path: Path) -> None:
-    compared, mismatches = compare(SEED + 4, 60, 2, tmp_path, spark_forms(spark, run_tasks))
-    assert not mismatches, mismatches[0]
-    assert compared == 60
 
 
 def test_scans_find_what_the_embedded_engine_finds(tmp_path: Path) -> None:
