@@ -67,7 +67,7 @@ def graph_of_before(root: Path, schema: str) -> GraphStore:
 
 def publish(
     store: GraphStore,
-    tables: Mapping[str, pa.Table],
+    tables: Mapping[str, pa.Table | pa.RecordBatchReader],
     branch: str | None = None,
     at: int | None = None,
     actor: str = "a",
