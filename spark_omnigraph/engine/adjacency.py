@@ -104,27 +104,30 @@ class Ends:
 def read_ends(edges: TableReader, sources: TableReader, targets: TableReader) -> Ends:
     """The ends of all edges of a table."""
     table = edges.columns(["src", "dst"])
-    src, dst = _texts(table, "src"), _texts(table, "dst")
-    found = KeyIndex(_texts(sources.columns(["id"]), "id"))
-    a = found.find(src)
+    src, dst = table.column("src"), table.column("dst")
+    ids = KeyIndex(_texts(sources.columns(["id"]), "id"))
+    a = _found(ids, src)
     if sources is not targets:
-        b = KeyIndex(_texts(targets.columns(["id"]), "id")).find(dst)
+        b = _found(KeyIndex(_texts(targets.columns(["id"]), "id")), dst)
         # Nothing is walked to or from the ends that are not stored: these edges lie past all nodes.
-        return Ends(
-            np.where(a < 0, sources.rows, a).astype(np.int32),
-            np.where(b < 0, targets.rows, b).astype(np.int32),
-            sources.rows + 1,
-            targets.rows + 1,
-        )
-    b = found.find(dst)
+        a[a < 0], b[b < 0] = sources.rows, targets.rows
+        return Ends(a, b, sources.rows + 1, targets.rows + 1)
+    b = _found(ids, dst)
     count = sources.rows
     absent_a, absent_b = np.flatnonzero(a < 0), np.flatnonzero(b < 0)
     if len(absent_a) or len(absent_b):
-        absent = pa.concat_arrays([src.take(pa.array(absent_a)), dst.take(pa.array(absent_b))]).dictionary_encode()
-        numbers = np.asarray(absent.indices).astype(np.int64) + count
+        chunks = [*src.take(pa.array(absent_a)).chunks, *dst.take(pa.array(absent_b)).chunks]
+        absent = pa.concat_arrays(chunks).dictionary_encode()
+        numbers = np.asarray(absent.indices) + count
         a[absent_a], b[absent_b] = numbers[: len(absent_a)], numbers[len(absent_a) :]
         count += len(absent.dictionary)
-    return Ends(a.astype(np.int32), b.astype(np.int32), count, count)
+    return Ends(a, b, count, count)
+
+
+def _found(index: KeyIndex, texts: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    """Positions of texts, -1 for none: some at a time, since comparing takes ten times the memory of what is found."""
+    parts = [index.find(chunk).astype(np.int32) for chunk in texts.chunks]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
 
 
 def _texts(table: pa.Table, name: str) -> pa.Array:

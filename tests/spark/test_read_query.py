@@ -43,6 +43,7 @@ QUERIES = {
     "walk": "match { $p: P { name: $name } $p knows{1,3} $q } return { $q.name } order { $q.name }",
     "edges": "match { $p: P $p $w:knows $q } return { $p.name, $q.name as other, $w.since } order { $w.since }",
     "absent": "match { $p: P not { $q knows $p $q.age > 30 } } return { $p.name } order { $p.name }",
+    "met": 'match { $p: P $q: P { name: "Bob" } $p knows $q } return { $p.name, count($q) as n }',
     "sums": "match { $p: P } return { $p.age, count($p) as n, sum($p.u) as u, avg($p.age) as m } order { n desc }",
     "nearest": "match { $p: P } return { $p.name, nearest($p.v, [2, 1]) as d } order { nearest($p.v, [2, 1]) } limit 2",
     "text": 'match { $p: P search($p.t, "wax") } return { $p.name, bm25($p.t, "wax") as s } order { $p.name }',

@@ -86,8 +86,11 @@ class Frame:
         """The ids and the wanted columns of some variables, each combination of ids once."""
         kept = {k: n for k, n in self.columns.items() if k[0] in variables and (k[1] == IDENTITY or k in wanted)}
         tables = {v: key for v, key in self.tables.items() if v in variables}
+        data = self.data.select(*sorted(set(kept.values())))
+        if tables.keys() == self.tables.keys():
+            return Frame(data, kept, tables)  # no two rows have the same entities
         ids = [name for (_, column), name in kept.items() if column == IDENTITY]
-        return Frame(self.data.select(*sorted(set(kept.values()))).dropDuplicates(ids), kept, tables)
+        return Frame(data.dropDuplicates(ids), kept, tables)
 
 
 def same(left: str, right: str) -> SparkColumn:

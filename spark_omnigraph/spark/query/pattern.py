@@ -35,11 +35,14 @@ class PatternFrames:
 
     tables: GraphTables
 
-    def rows(self, operator: Matching, needs: Needs, outer: Frame | None = None) -> Frame:
-        """The rows of an operator; `outer` are those that `OuterRows` stands for."""
-        return self.tables.measured(operator, lambda: self._rows(operator, needs, outer))
+    def rows(self, operator: Matching, needs: Needs, outer: Frame | None = None, once: bool = True) -> Frame:
+        """The rows of an operator; `outer` are those that `OuterRows` stands for. Where rows only have to be there they
+        need not come `once`: the last walk may give one for each of parallel edges, unless they are counted.
+        """
+        told_apart = once or self.tables.watch is not None
+        return self.tables.measured(operator, lambda: self._rows(operator, needs, outer, told_apart))
 
-    def _rows(self, operator: Matching, needs: Needs, outer: Frame | None) -> Frame:
+    def _rows(self, operator: Matching, needs: Needs, outer: Frame | None, once: bool) -> Frame:
         if isinstance(operator, Scan):
             return self.tables.scan(operator.variable, TableKey.node(operator.node_type), operator.predicates, needs)
         if isinstance(operator, OuterRows):
@@ -50,11 +53,11 @@ class PatternFrames:
             left, right = self.rows(_m(operator.left), needs, outer), self.rows(_m(operator.right), needs, outer)
             return left.beside(right, left.data.crossJoin(right.data))
         if isinstance(operator, Expand):
-            return self._expanded(operator, needs, outer)
+            return self._expanded(operator, needs, outer, once)
         if isinstance(operator, Connect):
             return self._connected(operator, needs, outer)
         if isinstance(operator, Filter):
-            rows = self.rows(_m(operator.input), needs | needs_of(operator.predicates), outer)
+            rows = self.rows(_m(operator.input), needs | needs_of(operator.predicates), outer, once)
             return self._filtered(rows, operator.predicates)
         if isinstance(operator, AntiJoin):
             return self._without(operator, needs, outer)
@@ -68,10 +71,10 @@ class PatternFrames:
                 rows = self.tables.matching(rows, predicate)
         return rows
 
-    def _expanded(self, operator: Expand, needs: Needs, outer: Frame | None) -> Frame:
+    def _expanded(self, operator: Expand, needs: Needs, outer: Frame | None, once: bool) -> Frame:
         rows = self.rows(_m(operator.input), needs, outer)
         source = rows.name(operator.source)
-        pairs = pairs_of(self.tables, operator.hops, _starts(rows, source), needs)
+        pairs = pairs_of(self.tables, operator.hops, _starts(rows, source), needs, once)
         found = pairs.beside(rows, rows.data.join(pairs.data, same(source, pairs.near)))
         key = TableKey.node(operator.target_type)
         # Also of a target that nobody refers to: an edge may lead to a node that is not stored.
@@ -81,7 +84,7 @@ class PatternFrames:
     def _connected(self, operator: Connect, needs: Needs, outer: Frame | None) -> Frame:
         rows = self.rows(_m(operator.input), needs, outer)
         source, target = rows.name(operator.source), rows.name(operator.target)
-        pairs = pairs_of(self.tables, operator.hops, _starts(rows, source), needs)
+        pairs = pairs_of(self.tables, operator.hops, _starts(rows, source), needs, once=False)
         both = same(source, pairs.near) & same(target, pairs.far)
         if operator.hops.edge_variable is None:
             return rows.of(rows.data.join(pairs.data, both, "left_semi"))
@@ -110,7 +113,8 @@ class PatternFrames:
         named = named_in(block) & set(rows.tables)
         if not named:
             raise InternalError("a negated block names nothing of the rows that it is about")
-        inner = self.rows(_m(block), Needs(), rows.only(named, needs_of(predicates_of(block)).columns))
+        asked = rows.only(named, needs_of(predicates_of(block)).columns)
+        inner = self.rows(_m(block), Needs(), asked, once=False)
         ids = {rows.name(variable): self.tables.names.fresh() for variable in sorted(named)}
         keys = renamed(inner.data, ids)
         met = [same(mine, theirs) for mine, theirs in ids.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -35,18 +35,21 @@ class Pairs:
         return frame.beside(Frame(data, self.edges, self.tables), data)
 
 
-def pairs_of(tables: GraphTables, hops: Hops, starts: DataFrame, needs: Needs) -> Pairs:
-    """The pairs of a walk. Those of a walk of several hops begin at `starts`, one column of different ids."""
+def pairs_of(tables: GraphTables, hops: Hops, starts: DataFrame, needs: Needs, once: bool) -> Pairs:
+    """The pairs of a walk. Those of a walk of several hops begin at `starts`, one column of different ids. A pair of one
+    hop comes `once`, or for each edge where it only has to be there: telling edges apart takes longer than to join them.
+    """
     edge = tables.catalog.edges[hops.edge_type]
     chains = edge.from_type == edge.to_type
     if not chains and hops.min_hops > 1:
         near, far = tables.names.fresh(), tables.names.fresh()
         return Pairs(tables.nothing(StructType([StructField(n, StringType()) for n in (near, far)])), near, far)
     found = _edges(tables, hops, needs)
-    if hops.edge_variable is not None:
+    walks_on = chains and hops.max_hops > 1
+    if hops.edge_variable is not None or not (once or walks_on):
         return found
-    distinct = Pairs(found.data.select(found.near, found.far).dropDuplicates(), found.near, found.far)
-    return _walked(tables, hops, starts, distinct) if chains and hops.max_hops > 1 else distinct
+    distinct = replace(found, data=found.data.dropDuplicates())
+    return _walked(tables, hops, starts, distinct) if walks_on else distinct
 
 
 def _edges(tables: GraphTables, hops: Hops, needs: Needs) -> Pairs:
@@ -65,7 +68,7 @@ def _edges(tables: GraphTables, hops: Hops, needs: Needs) -> Pairs:
     if hops.direction is Direction.BOTH:
         data = along.unionAll(directed(scanned.data.filter(F.col(src) != F.col(dst)), dst, src))
     if hops.edge_variable is None:
-        return Pairs(data, near, far)
+        return Pairs(data.select(near, far), near, far)
     return Pairs(data, near, far, scanned.columns, scanned.tables)
 
 
