@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -37,7 +38,7 @@ from tests.benchmarks.query_data import NARROW, many_edges, narrow_people
 from tests.spark.graphs import new_graph, publish
 from tests.support.measure import Peak, processor_seconds, watched
 
-Found = pa.Table | Path
+Found: TypeAlias = "pa.Table | Path"
 """Rows, or the files that have them."""
 
 
