@@ -36,8 +36,8 @@ class Pairs:
 
 
 def pairs_of(tables: GraphTables, hops: Hops, starts: DataFrame, needs: Needs, once: bool) -> Pairs:
-    """The pairs of a walk. Those of a walk of several hops begin at `starts`, one column of different ids. A pair of one
-    hop comes `once`, or for each edge where it only has to be there: telling edges apart takes longer than to join them.
+    """The pairs of a walk. Those of a walk of several hops begin at `starts`, one column of different ids. A pair of
+    one hop comes `once`, or for each edge where it only has to be there: edges are dear to tell apart.
     """
     edge = tables.catalog.edges[hops.edge_type]
     chains = edge.from_type == edge.to_type
