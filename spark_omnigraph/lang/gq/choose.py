@@ -19,7 +19,7 @@ LARGE_ANSWER = 5_000_000
 FEW_STARTS = 10_000
 """Rows from which a walk looks its edges up, or soon could."""
 MANY_EDGES = 50_000_000
-"""Edges of which the embedded engine can no longer keep an index."""
+"""Edges whose index takes some 4 GB while the embedded engine makes it, in each worker that walks them."""
 
 
 class Engine(TextEnum):
@@ -42,7 +42,7 @@ class Choice:
 
 def choose(plan: Plan, catalog: Catalog, stored: Stored) -> Choice:
     """By numbers of rows alone: the embedded engine, unless its index of the edges that are walked from many nodes
-    would not fit, or the answer itself is large.
+    may not fit into a worker, or the answer itself is large.
     """
     walked = {key: stored(key) for key in _walked(plan.root, catalog, stored, MANY)}
     edges = sum(walked.values())
