@@ -17,11 +17,22 @@ _SAMPLE_SECONDS = 0.05
 
 @dataclass
 class Peak:
-    """Highest resident size in MiB of the JVM, of this process, and of any other single child."""
+    """Highest resident size in MiB of the JVM, of this process, and of any other single child; and how long the
+    processor has worked for all of them.
+    """
 
     jvm: float = 0.0
     driver: float = 0.0
     worker: float = 0.0
+    ticks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Of a process: what it had used when the block began, and at the last look; it may have gone since."""
+    watching: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the processor, without those of watching."""
+        used = sum(last - first for first, last in self.ticks.values())
+        return used / os.sysconf("SC_CLK_TCK") - self.watching
 
     def note(self, kind: str, mib: float) -> None:
         setattr(self, kind, max(getattr(self, kind), mib))
@@ -41,6 +52,8 @@ def watched() -> Iterator[Peak]:
         # Value 5 sets the high-water mark back to the present size.
         with suppress(OSError):
             _PROC.joinpath(str(pid), "clear_refs").write_text("5")
+    _note(peak)
+    peak.ticks = {process: (last, last) for process, (_, last) in peak.ticks.items()}
     stop = threading.Event()
     sampler = threading.Thread(target=_sample, args=(peak, stop), daemon=True)
     sampler.start()
@@ -55,12 +68,16 @@ def watched() -> Iterator[Peak]:
 def _sample(peak: Peak, stop: threading.Event) -> None:
     while not stop.wait(_SAMPLE_SECONDS):
         _note(peak)
+        peak.watching = time.thread_time()
 
 
 def _note(peak: Peak) -> None:
     for pid in _family():
         with suppress(OSError):
             folder = _PROC / str(pid)
+            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+            process, used = f"{pid} {fields[19]}", int(fields[11]) + int(fields[12])
+            peak.ticks[process] = peak.ticks.get(process, (0, 0))[0], used
             kind = "driver" if pid == os.getpid() else "worker"
             if kind == "worker" and (folder / "comm").read_text().strip() == "java":
                 kind = "jvm"
@@ -80,18 +97,6 @@ def _family() -> list[int]:
     for pid in found:
         found.extend(children.get(pid, ()))
     return found
-
-
-def processor_seconds() -> float:
-    """Seconds that the processor has worked for this process and all that descend from it, those that ended too. Needs
-    Linux.
-    """
-    ticks = 0
-    for pid in _family():
-        with suppress(OSError):
-            fields = _PROC.joinpath(str(pid), "stat").read_text().rsplit(")", 1)[1].split()
-            ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
