@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from spark_omnigraph.embed.embedder import Embedder, Role, Usage, ask_in_parts
 from spark_omnigraph.embed.hashes import key_of
 from spark_omnigraph.embed.vectors import Vectors
-from spark_omnigraph.errors import EmbeddingError
+from spark_omnigraph.errors import EmbeddingError, StorageError
 from spark_omnigraph.storage.vectors import VectorStore, answered
 
 EVERY_TEXTS, EVERY_SECONDS = 1000, 10.0
@@ -113,20 +113,28 @@ class _Keeper:
         self._beside = beside
         self._writing: Future[None] | None = None
         self._answers: list[pa.RecordBatch] = []
-        self._count = self._under_way = 0
+        self._under_way: list[pa.RecordBatch] = []
         self._since = asking.clock()
         self._times = 0
 
     @classmethod
     @contextmanager
     def of(cls, asking: Asking) -> Iterator[_Keeper]:
-        """At the end everything is kept, whatever it is that ends it."""
+        """At the end everything is kept, whatever it is that ends it; what could not be written is tried once more."""
         with ThreadPoolExecutor(1) as beside:
             keeper = cls(asking, beside)
             try:
                 yield keeper
             finally:
-                keeper.keep()
+                try:
+                    keeper.keep()
+                except StorageError:
+                    keeper.keep()
+                    raise
+
+    @property
+    def _count(self) -> int:
+        return _rows(self._answers)
 
     def patience(self) -> float | None:
         """Seconds until what waits is to be kept, None where nothing does."""
@@ -138,8 +146,7 @@ class _Keeper:
             keys, vectors = keys.take(pa.array(good)), vectors[good]
         if len(keys):
             self._answers.append(answered(keys, vectors))
-            self._count += len(keys)
-        if self._under_way + self._count > EVERY_TEXTS:
+        if _rows(self._under_way) + self._count > EVERY_TEXTS:
             self._settle()
         waited = self._asking.clock() - self._since
         if self._is_due(waited):
@@ -163,20 +170,29 @@ class _Keeper:
     def _write(self) -> None:
         """Has what waits written, once all before it is kept. Raises what became of that."""
         self._settle()
-        if self._count:
+        if self._answers:
             self._times += 1
             self._writing = self._beside.submit(self._add, self._answers, self._times % TIDY_EVERY == 0)
-            self._answers, self._count, self._under_way = [], 0, self._count
+            self._answers, self._under_way = [], self._answers
         self._since = self._asking.clock()
 
     def _settle(self) -> None:
-        """Waits until what is being written is kept."""
-        writing, self._writing, self._under_way = self._writing, None, 0
-        if writing is not None:
-            writing.result()
+        """Waits until what is being written is kept. Where that failed it waits again, with what came later."""
+        writing, self._writing = self._writing, None
+        answers, self._under_way = self._under_way, []
+        try:
+            if writing is not None:
+                writing.result()
+        except StorageError:
+            self._answers = [*answers, *self._answers]
+            raise
 
     def _add(self, answers: Sequence[pa.RecordBatch], tidies: bool) -> None:
         store, dimension = self._asking.store, self._asking.dimension
         store.add(dimension, answers)
         if tidies:
             store.tidy(dimension)
+
+
+def _rows(answers: Sequence[pa.RecordBatch]) -> int:
+    return sum(part.num_rows for part in answers)

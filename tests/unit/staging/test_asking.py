@@ -184,20 +184,43 @@ def test_what_is_answered_is_kept_whatever_ends_the_run(tmp_path: Path, error: B
 
 
 @pytest.mark.parametrize("refused", [1, 2, 4])
-def test_a_write_that_fails_ends_the_run_and_what_came_later_is_kept(tmp_path: Path, refused: int) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_a_write_that_fails_ends_the_run_and_is_tried_once_more(tmp_path: Path, refused: int, again: bool) -> None:
     now, begun, provider = [0.0], [0], Quick(lambda _: now.__setitem__(0, now[0] + 1))
 
     def begins(_: int) -> None:
         begun[0] += 1
-        if begun[0] == refused:
+        if begun[0] == refused or (again and begun[0] > refused):
             raise StorageError("storage: the disk is full")
 
     store = Watched(str(tmp_path / "cache"), {}, begins)
     with pytest.raises(StorageError, match="the disk is full"):
         ask_quickly(provider, store, 4, lambda: now[0])
     assert provider.times == min(refused + 1, 4), "at most one part is asked while another one is written"
-    expected = [0 if number == refused else HALF for number in range(1, provider.times + 1)]
-    assert kept(store, 4) == [*expected, *[0] * (4 - provider.times)]
+    stays = refused - 1 if again else provider.times
+    assert kept(store, 4) == [HALF] * stays + [0] * (4 - stays)
+
+
+def test_what_waits_is_written_where_what_was_written_before_it_failed(tmp_path: Path) -> None:
+    """Which is known no sooner than at the end."""
+    now, ended, begun = [0.0], Event(), [0]
+
+    def when_asked(times: int) -> None:
+        now[0] = 1
+        if times == 3:
+            ended.set()
+            raise EmbeddingError("no more")
+
+    def begins(_: int) -> None:
+        assert ended.wait(PATIENCE)
+        begun[0] += 1
+        if begun[0] == 1:
+            raise StorageError("storage: the store is busy")
+
+    store = Watched(str(tmp_path / "cache"), {}, begins)
+    with pytest.raises(StorageError, match="the store is busy"):
+        ask_quickly(Quick(when_asked), store, 4, lambda: now[0])
+    assert kept(store, 4) == [HALF, HALF, 0, 0]
 
 
 def test_of_a_number_that_is_named_no_more_is_not_kept(tmp_path: Path) -> None:
