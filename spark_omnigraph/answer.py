@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.draw.card import GRID_COLUMNS, GRID_ROWS, Grid, grid
-from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.errors import BadRequestError, is_panic
 from spark_omnigraph.redaction import excerpt
 
 if TYPE_CHECKING:
@@ -132,9 +132,11 @@ def _converting(package: str) -> Iterator[None]:
     """Says of a value that a package has no form for that there are other forms; polars panics, and so may others."""
     try:
         yield
-    except (MemoryError, KeyboardInterrupt, SystemExit):
+    except MemoryError:
         raise
     except BaseException as error:
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
         reason = excerpt(str(error).partition("\n")[0])
         raise BadRequestError(
             f"{package} has no form for a value ({reason}): use to_arrow(), or to_pylist()"

@@ -490,3 +490,8 @@ class InternalError(OmnigraphError):
 
     kind = "internal"
     way_out = "report it, with the message and, from `--log-level debug`, the stack"
+
+
+def is_panic(error: BaseException) -> bool:
+    """Libraries in Rust give up with an exception that is no Exception, of a module nobody can import."""
+    return type(error).__name__ == "PanicException"

@@ -15,9 +15,9 @@ from spark_omnigraph.errors import (
     QueryParseError,
     QueryTypeError,
     StorageError,
+    is_panic,
 )
 from spark_omnigraph.lang.source import Region, SourceText, clip
-from spark_omnigraph.storage.faults import is_panic
 
 READS_ALONE = "sql reads, and does nothing else: give one SELECT, VALUES, EXPLAIN, SHOW or DESCRIBE"
 

@@ -10,7 +10,7 @@ from enum import Enum
 
 from lance.commit import CommitConflictError
 
-from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.errors import BadRequestError, StorageError, is_panic
 
 
 class Outcome(Enum):
@@ -75,11 +75,6 @@ def reading(what: str) -> Iterator[None]:
         if not is_panic(error):
             raise
         raise StorageError(f"storage: {what}: Lance failed: {reason(error)}. {_DAMAGED}") from error
-
-
-def is_panic(error: BaseException) -> bool:
-    """Lance gives up on some damaged files with an exception that is no Exception, of a module nobody can import."""
-    return type(error).__name__ == "PanicException"
 
 
 def refuse_interrupt(error: BaseException) -> None:

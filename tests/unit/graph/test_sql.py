@@ -8,10 +8,12 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+from spark_omnigraph import answer
 from spark_omnigraph.errors import (
     BadRequestError,
     LimitError,
@@ -295,6 +297,17 @@ class TestResults:
             getattr(result, f"to_{package}")()
         assert "\n" not in refused.value.message
         assert result.to_arrow().num_rows == 1
+
+    def test_what_stops_the_process_is_no_value(self, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Stopped(BaseException):
+            """As a signal of whoever runs this is."""
+
+        def stop(_: object) -> object:
+            raise Stopped
+
+        monkeypatch.setattr(answer, "import_module", lambda _: SimpleNamespace(from_arrow=stop))
+        with pytest.raises(Stopped):
+            graph.sql("SELECT 1 AS v").to_polars()
 
     @pytest.mark.parametrize(
         "value",
