@@ -22,7 +22,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
-from lance.fragment import DataFile, FragmentMetadata, LanceFragment, RowIdSequence, write_fragments
+from lance.fragment import FragmentMetadata, LanceFragment, RowIdSequence, write_fragments
 from lance.schema import LanceSchema
 
 from spark_omnigraph.errors import InternalError, StorageError
@@ -31,7 +31,7 @@ from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.messages.members import Member, encoded, members, signed
 from spark_omnigraph.storage.tables.blobs import StoredBlobs, is_blob
-from spark_omnigraph.storage.tables.handles import data_bytes
+from spark_omnigraph.storage.tables.handles import data_bytes, with_fields
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget, write_file
 
 if TYPE_CHECKING:
@@ -338,9 +338,7 @@ def _sharing(fragment: FragmentMetadata, shared: Sequence[dict[int, int]]) -> Fr
         for file in fragment.files:
             places = [(numbers[f], at) for f, at in zip(file.fields, file.column_indices, strict=True) if f in numbers]
             if places:
-                fields, indices = (list(each) for each in zip(*places, strict=True))
-                version = file.file_major_version, file.file_minor_version
-                files.append(DataFile(file.path, fields, indices, *version, file.file_size_bytes, file.base_id))
+                files.append(with_fields(file, *map(list, zip(*places, strict=True))))
     return dataclasses.replace(fragment, files=files)
 
 

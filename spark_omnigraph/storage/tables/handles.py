@@ -19,8 +19,14 @@ def file_path(file: DataFile) -> str:
     return str(file.__dict__.get("_path") or file.path)
 
 
+def with_fields(file: DataFile, fields: list[int], columns: list[int]) -> DataFile:
+    """A data file as an entry that reads these fields from these of its columns."""
+    version = file.file_major_version, file.file_minor_version
+    return DataFile(file.path, fields, columns, *version, file.file_size_bytes, file.base_id)
+
+
 def data_bytes(fragment: LanceFragment) -> int:
     """Bytes of the data files of a fragment, as far as their writers recorded them. One that several columns share is
     named more than once.
     """
-    return sum({file.path: file.file_size_bytes or 0 for file in fragment.metadata.files}.values())
+    return sum({file_path(file): file.file_size_bytes or 0 for file in fragment.metadata.files}.values())

@@ -23,6 +23,7 @@ from lance.fragment import DataFile, FragmentMetadata
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.tables.handles import with_fields
 from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, TableTarget, write_file
 
 if TYPE_CHECKING:
@@ -79,13 +80,8 @@ def _with_file(metadata: FragmentMetadata, new: DataFile) -> FragmentMetadata:
     for old in metadata.files:
         left = [_GONE if field in new.fields else field for field in old.fields]
         if any(field != _GONE for field in left):
-            files.append(_changed_file(old, left))
+            files.append(with_fields(old, left, old.column_indices))
     return replace(metadata, files=[*files, new])
-
-
-def _changed_file(old: DataFile, fields: list[int]) -> DataFile:
-    version = old.file_major_version, old.file_minor_version
-    return DataFile(old.path, fields, old.column_indices, *version, old.file_size_bytes, old.base_id)
 
 
 def _new_batches(
