@@ -94,8 +94,9 @@ class TableStager:
             return
         layout, entry = layout_of(old, new, diff.columns), self.snapshot.entry(old.table_key)
         is_hard = any(isinstance(step, DropProperty) and step.mode is DropMode.HARD for step in diff.steps)
-        stored = physical_schema(old)
         source = TableSource(target_of(self.store, self.snapshot, old.table_key, None), self.store.storage_options)
+        # Another engine may have stored other types, or nulls where there may be none.
+        stored = source.dataset.schema if layout.filled else physical_schema(old)
         if old.name != new.name:
             change.writes.append(self._new(new, layout, self._copied(source, layout, new.table_key)))
         elif is_hard or layout.needs_rows(stored):

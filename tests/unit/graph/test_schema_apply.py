@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections import Counter
 from copy import deepcopy
 from datetime import timedelta
@@ -11,6 +12,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 
 from spark_omnigraph import (
@@ -38,7 +41,7 @@ from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.manifest.rows import RowKind, epoch_of
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, SCHEMA_APPLY_LOCK
+from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, SCHEMA_APPLY_LOCK, STORAGE_VERSION
 from spark_omnigraph.storage.tables.index import coverage
 from tests.format.second_reader import check_format
 from tests.support import schema_steps
@@ -188,6 +191,36 @@ def test_a_property_like_another_one_is_an_update_of_all_rows_without_a_file(kit
     assert kites.entity("edge:Tied", "t") == {"id": "t", "src": "a", "dst": "b", "since": 3, "until": 3}
     assert exported(kites, version=version) == before
     check_format(Path(kites.uri))
+
+
+def rewritten(graph: Graph, table: str, types: dict[str, pa.DataType]) -> None:
+    """A table as another engine may have stored it: with other types, at the version that the graph shows."""
+    entry = graph.snapshot().entry(table)
+    place = graph.store.location.join(entry.location)
+    rows = graph.store.open_table(entry).to_table()
+    fields = [field.with_type(types.get(field.name, field.type)) for field in rows.schema]
+    shutil.rmtree(place)
+    dataset = lance.write_dataset(
+        rows.cast(pa.schema(fields)), place, data_storage_version=STORAGE_VERSION, enable_stable_row_ids=True
+    )
+    while dataset.version < entry.version:
+        dataset.update_config({"version": str(dataset.version)})
+
+
+def test_a_property_like_one_that_is_stored_in_another_type_is_written(kites: Graph) -> None:
+    rewritten(kites, "node:Kite", {"hue": pa.large_string()})
+    rewritten(kites, "edge:Tied", {"since": pa.int16()})
+    kites.apply_schema(LIKE, values=ALIKE)
+    assert kites.entity("node:Kite", "a") == {"id": "a", "hue": "red", "label": "red", "span": 1.5, "tag": "a"}
+    assert kites.entity("edge:Tied", "t") == {"id": "t", "src": "a", "dst": "b", "since": 3, "until": 3}
+
+
+def test_a_property_that_is_stored_in_another_type_may_be_required(kites: Graph) -> None:
+    """Beside one that gets a value: then it is a column anew."""
+    rewritten(kites, "edge:Tied", {"since": pa.int16()})
+    required = KITES.replace("since: I32?", "since: I32  weight: F64")
+    kites.apply_schema(required, values={"Tied.weight": 0.5})
+    assert kites.entity("edge:Tied", "t") == {"id": "t", "src": "a", "dst": "b", "since": 3, "weight": 0.5}
 
 
 def test_properties_that_are_alike_go_their_own_ways(kites: Graph, tmp_path: Path) -> None:
