@@ -193,12 +193,17 @@ def test_a_property_like_another_one_is_an_update_of_all_rows_without_a_file(kit
     check_format(Path(kites.uri))
 
 
-def rewritten(graph: Graph, table: str, types: dict[str, pa.DataType]) -> None:
-    """A table as another engine may have stored it: with other types, at the version that the graph shows."""
+def rewritten(graph: Graph, table: str, types: dict[str, pa.DataType], nullable: bool = False) -> None:
+    """A table as another engine may have stored it, with other types or columns that may all be null, at the version
+    that the graph shows.
+    """
     entry = graph.snapshot().entry(table)
     place = graph.store.location.join(entry.location)
     rows = graph.store.open_table(entry).to_table()
-    fields = [field.with_type(types.get(field.name, field.type)) for field in rows.schema]
+    fields = [
+        field.with_type(types.get(field.name, field.type)).with_nullable(nullable or field.nullable)
+        for field in rows.schema
+    ]
     shutil.rmtree(place)
     dataset = lance.write_dataset(
         rows.cast(pa.schema(fields)), place, data_storage_version=STORAGE_VERSION, enable_stable_row_ids=True
@@ -221,6 +226,18 @@ def test_a_property_that_is_stored_in_another_type_may_be_required(kites: Graph)
     required = KITES.replace("since: I32?", "since: I32  weight: F64")
     kites.apply_schema(required, values={"Tied.weight": 0.5})
     assert kites.entity("edge:Tied", "t") == {"id": "t", "src": "a", "dst": "b", "since": 3, "weight": 0.5}
+
+
+def test_a_table_whose_columns_may_all_be_null_gets_values(kites: Graph) -> None:
+    rewritten(kites, "node:Kite", {}, nullable=True)
+    rewritten(kites, "edge:Tied", {}, nullable=True)
+    kites.apply_schema(LIKE, values={**ALIKE, "Tied.until": 7})
+    assert kites.entity("node:Kite", "a") == {"id": "a", "hue": "red", "label": "red", "span": 1.5, "tag": "a"}
+    assert kites.entity("edge:Tied", "t") == {"id": "t", "src": "a", "dst": "b", "since": 3, "until": 7}
+    kites.ensure_indices()
+    kites.load(['{"type": "Kite", "data": {"tag": "a", "hue": "blue"}}'], "merge")
+    assert kites.entity("node:Kite", "a") == {"id": "a", "hue": "blue", "label": None, "span": None, "tag": "a"}
+    check_format(Path(kites.uri))
 
 
 def test_properties_that_are_alike_go_their_own_ways(kites: Graph, tmp_path: Path) -> None:
