@@ -13,15 +13,28 @@ MOST_COPIES = 2_000
 """Queries of WITH that a plan holds, since each use of one is a copy of it and of what it uses."""
 WIDEST_CUBE = 12
 """Expressions of a CUBE, which is a set for each of their combinations."""
-_UNPLAIN = re.compile(r"\$\w*\$|`|\b[eq]'|/\*(?:(?!\*/).)*/\*", re.IGNORECASE | re.DOTALL)
-"""Forms of quoting and comments in which a quote may stand that opens nothing."""
-_WORD = re.compile(r"(?:'[^']*')+|(?:\"[^\"]*\")+|--[^\n]*|/\*.*?\*/|[\w.$@]+|[^\s`]", re.DOTALL)
+_OTHERWISE = (
+    r"\$(?P<tag>\w*)\$.*?\$(?P=tag)\$|`[^`]*`|e'(?:\\.|''|[^'\\])*'(?!')|"
+    r"/\*(?:(?!/\*|\*/).)*(?:/\*(?:(?!/\*|\*/).)*\*/(?:(?!/\*|\*/).)*)+\*/|"
+    r"[\w.$@]*\$\w*\$|`|(?:[\w.$@]*[.$@]|\d\w*)?[eq]'|/\*(?:(?!\*/).)*/\*"
+)
+"""Forms of quoting and comments in which a quote may stand that opens nothing; in the last line, how others begin."""
+_WORD = re.compile(
+    rf"(?:'[^']*')+|(?:\"[^\"]*\")+|--[^\n]*|(?P<otherwise>{_OTHERWISE})|/\*.*?\*/|[\w.$@]+|[^\s`]",
+    re.IGNORECASE | re.DOTALL,
+)
 _BARE_WORD = re.compile(r"[\w.$@]+|[^\s`]")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _PARTING, _CHAINED = frozenset(("when", "then", "else")), frozenset(("from", "with"))
+_BEFORE_VALUES = frozenset(
+    ("select", "distinct", "where", "and", "or", "not", "on", "by", "as", "having", "case", "when", "then", "else")
+) | frozenset("=<>+-")
+"""Words that no table follows: what has the name of a query of WITH there is a column."""
 _PASSED_OVER = re.compile(
-    r"\b(?:TABLESAMPLE|PREWHERE|CONNECT BY|START WITH|WITH (?:ROLLUP|CUBE|TOTALS|ORDINALITY)|SAMPLE \( ?\d|PARTITION \("
-    r"|FOR (?:UPDATE|SHARE|JSON|XML|BROWSE))|\* ILIKE",
+    r"(?<!\S)(?:TABLESAMPLE|PREWHERE|CONNECT BY|START WITH|SAMPLE \( \d\S*|\* ILIKE"
+    r"|FOR (?:UPDATE|SHARE|BROWSE|JSON|XML)"
+    r"|WITH (?:ROLLUP|CUBE|TOTALS|ORDINALITY)(?! \(| AS (?:NOT )?(?:MATERIALIZED )?\()"
+    r"|(?<!WITH )(?<!RECURSIVE )(?<! AS )(?<! , )PARTITION \()(?!\w)",
     re.IGNORECASE,
 )
 """Clauses that the parser takes and the planner does not look at: the answer would be that of another statement."""
@@ -31,12 +44,19 @@ def refuse_shape(text: str) -> None:
     """BadRequestError for a statement that would end the process or take all of its memory; QueryTypeError for a clause
     that would be passed over.
     """
-    is_plain = _UNPLAIN.search(text) is None
-    words = [found.group() for found in (_WORD if is_plain else _BARE_WORD).finditer(text)]
-    words = [word for word in words if not word.startswith(("--", "/*"))]
-    passed_over = _PASSED_OVER.search(" ".join("''" if word[0] in "'\"" else word for word in words))
+    is_plain, words, clauses = True, [], []
+    for found in _WORD.finditer(text):
+        word = found.group()
+        is_plain &= found.lastgroup is None
+        if not word.startswith(("--", "/*")):
+            words.append(word)
+            clauses.append("''" if found.lastgroup or word[0] in "'\"" else word)
+    passed_over = _PASSED_OVER.search(" ".join(clauses))
     if passed_over is not None:
-        raise QueryTypeError(f"sql: {passed_over.group().rstrip(' (0123456789').upper()} is not supported")
+        clause = passed_over.group().rstrip(" (.0123456789").upper()
+        raise QueryTypeError(f"sql: {clause} is not supported; what is a name here stands in double quotes")
+    if not is_plain:
+        words = _BARE_WORD.findall(text)
     shape = _Shape()
     for word in words:
         shape.add(word)
@@ -96,7 +116,8 @@ class _Shape:
             level.commas += word == ","
             level.is_chained |= plain in _CHAINED
             level.length += 1
-            level.copies += self._copies_of.get(_name(word), 0)
+            if self._before[1].lower() not in _BEFORE_VALUES:
+                level.copies += self._copies_of.get(_name(word), 0)
             self.longest = max(self.longest, level.length)
             if word in _OPENING:
                 self._open()
@@ -121,7 +142,8 @@ class _Shape:
         if level.name is None:
             self._levels[-1].copies += level.copies - 1
         else:
-            self._copies_of[level.name] = level.copies
+            # Another query of this name, or a window, may be known in brackets alone.
+            self._copies_of[level.name] = max(level.copies, self._copies_of.get(level.name, 0))
 
 
 def _name(word: str) -> str:
