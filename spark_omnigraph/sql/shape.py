@@ -9,6 +9,8 @@ from spark_omnigraph.errors import BadRequestError, QueryTypeError
 
 LONGEST_CHAIN = 4_000
 """Words and signs in a row that no comma of a list parts: each may be an operator, of which the parser knows many."""
+MOST_OPERATORS = 1_000
+"""Operators in a row, likewise: they are planned in time that grows with its square."""
 MOST_COPIES = 2_000
 """Queries of WITH that a plan holds, since each use of one is a copy of it and of what it uses."""
 WIDEST_CUBE = 12
@@ -26,6 +28,9 @@ _WORD = re.compile(
 _BARE_WORD = re.compile(r"[\w.$@]+|[^\s`]")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _PARTING, _CHAINED = frozenset(("when", "then", "else")), frozenset(("from", "with"))
+_SIGNS = frozenset("|-><:=!*/%&^#~+")
+_SET_OPERATORS = frozenset(("union", "intersect", "except"))
+_OPERATORS = _SIGNS | {"and", "or", "is", "like", "between"}
 _BEFORE_VALUES = frozenset(
     ("select", "distinct", "where", "and", "or", "not", "on", "by", "as", "having", "case", "when", "then", "else")
 ) | frozenset("=<>+-")
@@ -44,6 +49,34 @@ def refuse_shape(text: str) -> None:
     """BadRequestError for a statement that would end the process or take all of its memory; QueryTypeError for a clause
     that would be passed over.
     """
+    is_plain, words = _words(text)
+    shape = _Shape()
+    for word in words:
+        shape.add(word)
+    longest = shape.longest if is_plain else len(words)
+    if longest > LONGEST_CHAIN:
+        raise BadRequestError(
+            f"the statement has more than {LONGEST_CHAIN:,} words in a row, and so many cannot be planned: write a "
+            "list after IN, or a table of VALUES, and texts in plain quotes"
+        )
+    if shape.operators > MOST_OPERATORS:
+        raise BadRequestError(
+            f"the statement has {shape.operators:,} operators, and at most {MOST_OPERATORS:,} in a row can be planned: "
+            "write a list after IN, or a table of VALUES"
+        )
+    if shape.widest > WIDEST_CUBE:
+        raise BadRequestError(f"a CUBE of {shape.widest} expressions is too wide: at most {WIDEST_CUBE}")
+    if shape.copies > MOST_COPIES:
+        raise BadRequestError(
+            f"the queries of WITH use each other more than {MOST_COPIES:,} times, counted through: each use is a copy "
+            "of all that it uses, so ask in several statements"
+        )
+
+
+def _words(text: str) -> tuple[bool, list[str]]:
+    """Whether quotes and comments are the plain ones alone, and the words without comments: where they are not, those
+    within texts too. QueryTypeError for a clause that would be passed over.
+    """
     is_plain, words, clauses = True, [], []
     for found in _WORD.finditer(text):
         word = found.group()
@@ -55,24 +88,7 @@ def refuse_shape(text: str) -> None:
     if passed_over is not None:
         clause = passed_over.group().rstrip(" (.0123456789").upper()
         raise QueryTypeError(f"sql: {clause} is not supported; what is a name here stands in double quotes")
-    if not is_plain:
-        words = _BARE_WORD.findall(text)
-    shape = _Shape()
-    for word in words:
-        shape.add(word)
-    longest = shape.longest if is_plain else len(words)
-    if longest > LONGEST_CHAIN:
-        raise BadRequestError(
-            f"the statement has more than {LONGEST_CHAIN:,} words in a row, and so many cannot be planned: write a "
-            "list after IN, or a table of VALUES, and texts in plain quotes"
-        )
-    if shape.widest > WIDEST_CUBE:
-        raise BadRequestError(f"a CUBE of {shape.widest} expressions is too wide: at most {WIDEST_CUBE}")
-    if shape.copies > MOST_COPIES:
-        raise BadRequestError(
-            f"the queries of WITH use each other more than {MOST_COPIES:,} times, counted through: each use is a copy "
-            "of all that it uses, so ask in several statements"
-        )
+    return is_plain, words if is_plain else _BARE_WORD.findall(text)
 
 
 @dataclass(slots=True)
@@ -82,6 +98,9 @@ class _Level:
     after: str = ""
     """The word before them."""
     length: int = 0
+    operators: int = 0
+    set_operators: int = 0
+    """Those between queries, and pipes, which commas do not part."""
     is_chained: bool = False
     name: str | None = None
     """Of the query of WITH that they hold."""
@@ -94,6 +113,7 @@ class _Shape:
     """What the words of a statement come to. Commas part words before FROM and WITH alone, whose lists are chains."""
 
     longest: int = 0
+    operators: int = 0
     widest: int = 0
     _levels: list[_Level] = field(default_factory=lambda: [_Level()])
     _copies_of: dict[str, int] = field(default_factory=dict)
@@ -110,15 +130,18 @@ class _Shape:
         if word in _CLOSING:
             self._close()
         elif plain in _PARTING or (word == "," and not level.is_chained):
-            level.length = 0
+            level.length = level.operators = 0
             level.commas += 1
         else:
             level.commas += word == ","
-            level.is_chained |= plain in _CHAINED
+            level.is_chained = plain in _CHAINED or (level.is_chained and (self._before[1], plain) != (")", "select"))
             level.length += 1
+            level.operators += plain in _OPERATORS and self._before[1] not in _SIGNS
             if self._before[1].lower() not in _BEFORE_VALUES:
                 level.copies += self._copies_of.get(_name(word), 0)
+            level.set_operators += plain in _SET_OPERATORS or (self._before[1], word) == ("|", ">")
             self.longest = max(self.longest, level.length)
+            self.operators = max(self.operators, level.operators, level.set_operators)
             if word in _OPENING:
                 self._open()
         self._before = (self._before[1], word)
