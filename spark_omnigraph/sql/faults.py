@@ -26,9 +26,9 @@ _LAYER = re.compile(
     r"|LanceError\(\w+\): |(?:Optimizer rule '\w+' failed|\w+)\s+caused by\s+)+"
 )
 _NOT_BUILT = "This feature is not implemented: "
-_SYNTAX = re.compile(r"(Unsupported (?:ast node(?: in sqltorel:)?|JOIN operator|Value '?) ?\w+).*", re.DOTALL)
+_SYNTAX = re.compile(r"(Unsupported (?:ast node(?: in sqltorel:)?|JOIN operator|Value)) ?'?(\w+).*", re.DOTALL)
 """What follows is the parser's own notation of the statement."""
-_OUTER = re.compile(r"\bouter_ref\(([^)]*)\) is not yet supported")
+_OUTER = re.compile(r"\bouter_ref\(([^)]*)\) is not yet supported|OuterReferenceColumn\(Field \{ name: \"([^\"]*)\"")
 _REPORT = re.compile(r"\s*This issue was likely caused by a bug in DataFusion's code\..*", re.DOTALL)
 _LANCE_SOURCE = re.compile(r",?\s*/\S+\.rs:\d+(:\d+)?")
 _NOT_READING = re.compile(
@@ -133,9 +133,8 @@ def _line(said: str) -> str:
     """A message in one line, of bounded length."""
     outer = _OUTER.search(said)
     if outer is not None:
-        return clip(
-            f"a subquery may look at {outer.group(1)} of the query around it by = alone, without LIMIT: join it"
-        )
+        name = outer.group(1) or outer.group(2)
+        return clip(f"a subquery may look at {name} of the query around it by = alone, without LIMIT: join it")
     said = said.replace(_NOT_BUILT, "" if "support" in said else "not supported: ")
-    bare = _LAYER.sub("", _LANCE_SOURCE.sub("", _SYNTAX.sub(r"\1", _REPORT.sub("", said))))
+    bare = _LAYER.sub("", _LANCE_SOURCE.sub("", _SYNTAX.sub(r"\1 \2", _REPORT.sub("", said))))
     return clip(" ".join(bare.split()))

@@ -9,19 +9,37 @@ from spark_omnigraph.errors import BadRequestError, QueryTypeError
 
 LONGEST_CHAIN = 4_000
 """Words and signs in a row that no comma of a list parts: each may be an operator, of which the parser knows many."""
+MOST_OPERATORS = 1_000
+"""Operators in a row, likewise: they are planned in time that grows with its square."""
 MOST_COPIES = 2_000
 """Queries of WITH that a plan holds, since each use of one is a copy of it and of what it uses."""
 WIDEST_CUBE = 12
 """Expressions of a CUBE, which is a set for each of their combinations."""
-_UNPLAIN = re.compile(r"\$\w*\$|`|\b[eq]'|/\*(?:(?!\*/).)*/\*", re.IGNORECASE | re.DOTALL)
-"""Forms of quoting and comments in which a quote may stand that opens nothing."""
-_WORD = re.compile(r"(?:'[^']*')+|(?:\"[^\"]*\")+|--[^\n]*|/\*.*?\*/|[\w.$@]+|[^\s`]", re.DOTALL)
+_OTHERWISE = (
+    r"\$(?P<tag>\w*)\$.*?\$(?P=tag)\$|`[^`]*`|e'(?:\\.|''|[^'\\])*'(?!')|"
+    r"/\*(?:(?!/\*|\*/).)*(?:/\*(?:(?!/\*|\*/).)*\*/(?:(?!/\*|\*/).)*)+\*/|"
+    r"[\w.$@]*\$\w*\$|`|(?:[\w.$@]*[.$@]|\d\w*)?[eq]'|/\*(?:(?!\*/).)*/\*"
+)
+"""Forms of quoting and comments in which a quote may stand that opens nothing; in the last line, how others begin."""
+_WORD = re.compile(
+    rf"(?:'[^']*')+|(?:\"[^\"]*\")+|--[^\n]*|(?P<otherwise>{_OTHERWISE})|/\*.*?\*/|[\w.$@]+|[^\s`]",
+    re.IGNORECASE | re.DOTALL,
+)
 _BARE_WORD = re.compile(r"[\w.$@]+|[^\s`]")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _PARTING, _CHAINED = frozenset(("when", "then", "else")), frozenset(("from", "with"))
+_SIGNS = frozenset("|-><:=!*/%&^#~+")
+_SET_OPERATORS = frozenset(("union", "intersect", "except"))
+_OPERATORS = _SIGNS | {"and", "or", "is", "like", "between"}
+_BEFORE_VALUES = frozenset(
+    ("select", "distinct", "where", "and", "or", "not", "on", "by", "as", "having", "case", "when", "then", "else")
+) | frozenset("=<>+-")
+"""Words that no table follows: what has the name of a query of WITH there is a column."""
 _PASSED_OVER = re.compile(
-    r"\b(?:TABLESAMPLE|PREWHERE|CONNECT BY|START WITH|WITH (?:ROLLUP|CUBE|TOTALS|ORDINALITY)|SAMPLE \( ?\d|PARTITION \("
-    r"|FOR (?:UPDATE|SHARE|JSON|XML|BROWSE))|\* ILIKE",
+    r"(?<!\S)(?:TABLESAMPLE|PREWHERE|CONNECT BY|START WITH|SAMPLE \( \d\S*|\* ILIKE"
+    r"|FOR (?:UPDATE|SHARE|BROWSE|JSON|XML)"
+    r"|WITH (?:ROLLUP|CUBE|TOTALS|ORDINALITY)(?! \(| AS (?:NOT )?(?:MATERIALIZED )?\()"
+    r"|(?<!WITH )(?<!RECURSIVE )(?<! AS )(?<! , )PARTITION \()(?!\w)",
     re.IGNORECASE,
 )
 """Clauses that the parser takes and the planner does not look at: the answer would be that of another statement."""
@@ -31,12 +49,7 @@ def refuse_shape(text: str) -> None:
     """BadRequestError for a statement that would end the process or take all of its memory; QueryTypeError for a clause
     that would be passed over.
     """
-    is_plain = _UNPLAIN.search(text) is None
-    words = [found.group() for found in (_WORD if is_plain else _BARE_WORD).finditer(text)]
-    words = [word for word in words if not word.startswith(("--", "/*"))]
-    passed_over = _PASSED_OVER.search(" ".join("''" if word[0] in "'\"" else word for word in words))
-    if passed_over is not None:
-        raise QueryTypeError(f"sql: {passed_over.group().rstrip(' (0123456789').upper()} is not supported")
+    is_plain, words = _words(text)
     shape = _Shape()
     for word in words:
         shape.add(word)
@@ -45,6 +58,11 @@ def refuse_shape(text: str) -> None:
         raise BadRequestError(
             f"the statement has more than {LONGEST_CHAIN:,} words in a row, and so many cannot be planned: write a "
             "list after IN, or a table of VALUES, and texts in plain quotes"
+        )
+    if shape.operators > MOST_OPERATORS:
+        raise BadRequestError(
+            f"the statement has {shape.operators:,} operators, and at most {MOST_OPERATORS:,} in a row can be planned: "
+            "write a list after IN, or a table of VALUES"
         )
     if shape.widest > WIDEST_CUBE:
         raise BadRequestError(f"a CUBE of {shape.widest} expressions is too wide: at most {WIDEST_CUBE}")
@@ -55,6 +73,24 @@ def refuse_shape(text: str) -> None:
         )
 
 
+def _words(text: str) -> tuple[bool, list[str]]:
+    """Whether quotes and comments are the plain ones alone, and the words without comments: where they are not, those
+    within texts too. QueryTypeError for a clause that would be passed over.
+    """
+    is_plain, words, clauses = True, [], []
+    for found in _WORD.finditer(text):
+        word = found.group()
+        is_plain &= found.lastgroup is None
+        if not word.startswith(("--", "/*")):
+            words.append(word)
+            clauses.append("''" if found.lastgroup or word[0] in "'\"" else word)
+    passed_over = _PASSED_OVER.search(" ".join(clauses))
+    if passed_over is not None:
+        clause = passed_over.group().rstrip(" (.0123456789").upper()
+        raise QueryTypeError(f"sql: {clause} is not supported; what is a name here stands in double quotes")
+    return is_plain, words if is_plain else _BARE_WORD.findall(text)
+
+
 @dataclass(slots=True)
 class _Level:
     """Inside one pair of brackets, so far: words since something parted them, and whether commas part them no more."""
@@ -62,6 +98,9 @@ class _Level:
     after: str = ""
     """The word before them."""
     length: int = 0
+    operators: int = 0
+    set_operators: int = 0
+    """Those between queries, and pipes, which commas do not part."""
     is_chained: bool = False
     name: str | None = None
     """Of the query of WITH that they hold."""
@@ -74,6 +113,7 @@ class _Shape:
     """What the words of a statement come to. Commas part words before FROM and WITH alone, whose lists are chains."""
 
     longest: int = 0
+    operators: int = 0
     widest: int = 0
     _levels: list[_Level] = field(default_factory=lambda: [_Level()])
     _copies_of: dict[str, int] = field(default_factory=dict)
@@ -90,14 +130,18 @@ class _Shape:
         if word in _CLOSING:
             self._close()
         elif plain in _PARTING or (word == "," and not level.is_chained):
-            level.length = 0
+            level.length = level.operators = 0
             level.commas += 1
         else:
             level.commas += word == ","
-            level.is_chained |= plain in _CHAINED
+            level.is_chained = plain in _CHAINED or (level.is_chained and (self._before[1], plain) != (")", "select"))
             level.length += 1
-            level.copies += self._copies_of.get(_name(word), 0)
+            level.operators += plain in _OPERATORS and self._before[1] not in _SIGNS
+            if self._before[1].lower() not in _BEFORE_VALUES:
+                level.copies += self._copies_of.get(_name(word), 0)
+            level.set_operators += plain in _SET_OPERATORS or (self._before[1], word) == ("|", ">")
             self.longest = max(self.longest, level.length)
+            self.operators = max(self.operators, level.operators, level.set_operators)
             if word in _OPENING:
                 self._open()
         self._before = (self._before[1], word)
@@ -121,7 +165,8 @@ class _Shape:
         if level.name is None:
             self._levels[-1].copies += level.copies - 1
         else:
-            self._copies_of[level.name] = level.copies
+            # Another query of this name, or a window, may be known in brackets alone.
+            self._copies_of[level.name] = max(level.copies, self._copies_of.get(level.name, 0))
 
 
 def _name(word: str) -> str:

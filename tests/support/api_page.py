@@ -109,5 +109,6 @@ def _parameter(each: inspect.Parameter) -> str:
 
 
 def _typed(annotation: object) -> str:
-    """As it stands in the source; annotations are texts here."""
+    """As it stands in the source; annotations are texts here, or references that hold one."""
+    annotation = getattr(annotation, "__forward_arg__", annotation)
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))

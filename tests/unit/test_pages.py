@@ -32,6 +32,12 @@ def test_the_page_of_the_api_has_every_public_name() -> None:
     assert [name for name in spark_omnigraph.__all__ if f"`{name}" not in page] == []
 
 
+def test_the_page_of_the_api_has_types_as_the_source_has_them() -> None:
+    page = FILES["docs/api.md"]()
+    assert "ForwardRef" not in page
+    assert "`max_tokens: int | None`" in page
+
+
 def test_every_error_says_what_to_do() -> None:
     table = errors_table()
     for row in ("| `conflict` | `ConflictError` | `ConflictError` | 4 |", "| `io` | `IoError` | `StorageError` | 1 |"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 
 from spark_omnigraph.cli.config import JobConfig
@@ -82,10 +83,12 @@ def _most_tokens(config: JobConfig) -> int | None:
     """The smaller one of the two bounds of what is asked for."""
     if config.max_cost is None:
         return config.max_tokens
-    if not config.price_per_million:
+    price = config.price_per_million
+    if price is None:
         raise UsageError("--max-cost needs --price-per-million PRICE, what a million tokens costs")
-    tokens = int(config.max_cost / config.price_per_million * 1_000_000)
-    return tokens if config.max_tokens is None else min(tokens, config.max_tokens)
+    tokens = config.max_cost / price * 1_000_000 if price else math.inf
+    most = min(tokens, config.max_tokens or math.inf)
+    return int(most) if most < math.inf else None
 
 
 def _say(job: Job, report: EmbedReport) -> None:

@@ -151,7 +151,7 @@ def plan_change(contract: Contract, request: ChangeRequest) -> SchemaPlan:
     if not request.allow_data_loss and not any(desired.tables()) and any(contract.catalog.tables()):
         raise BadRequestError(
             "the new schema has no type, so that all of the graph's would go: is it the right file? "
-            "--allow-data-loss says that they may"
+            "--allow-data-loss (allow_data_loss) says that they may"
         )
     plan = plan_schema(contract.catalog, desired, allow_data_loss=request.allow_data_loss)
     if not plan.steps or not request.values:

@@ -76,6 +76,11 @@ def test_a_run_that_is_too_dear_asks_nobody(
         2,
         "--max-cost needs --price-per-million PRICE, what a million tokens costs",
     )
+    for cost, price in (("1", "0"), ("1e300", "1e-300")):
+        bound = ("--max-cost", cost, "--price-per-million", price)
+        code, body, _ = run(capsys, "--graph", graph.uri, *bound, "--max-tokens", "8")
+        assert (code, body["error"]["error"][:15]) == (3, "about 9 tokens "), "what costs nothing is bounded all the same"
+        assert run(capsys, "--graph", graph.uri, *bound, "--dry-run")[0] == 0
     code, body, _ = run(capsys, "--graph", graph.uri, "--max-tokens", "9")
     assert (code, figures(body)[3:]) == (0, [6, 1, 10, 0])
     code, body, _ = run(capsys, "--graph", graph.uri, "--all", "--max-cost", "0", "--price-per-million", "1")

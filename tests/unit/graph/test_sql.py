@@ -470,6 +470,12 @@ class TestFaults:
                 QueryEngineError,
                 "query: a subquery may look at t.age of the query around it by = alone, without LIMIT: join it",
             ),
+            (
+                "SELECT * FROM Thing t CROSS JOIN LATERAL (SELECT t.age + 1 AS next)",
+                QueryEngineError,
+                "query: a subquery may look at age of the query around it by = alone",
+            ),
+            ("SELECT q'[a]'", QueryTypeError, "sql: Unsupported Value QuoteDelimitedStringLiteral"),
         ],
     )
     def test_errors_are_typed_and_have_one_line(self, graph: Graph, text: str, kind: type, says: str) -> None:
@@ -478,7 +484,16 @@ class TestFaults:
         assert type(refused.value) is kind
         assert says in refused.value.message
         assert "\n" not in refused.value.message
-        internal = ("DataFusion error", "FFI", "caused by", ".rs:", "Ident {", "not implemented", "outer_ref")
+        internal = (
+            "DataFusion error",
+            "FFI",
+            "caused by",
+            ".rs:",
+            "Ident {",
+            "not implemented",
+            "outer_ref",
+            "OuterRef",
+        )
         assert not any(layer in refused.value.message for layer in internal)
 
     def test_a_parse_error_says_where(self, graph: Graph) -> None:

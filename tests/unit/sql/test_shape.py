@@ -86,6 +86,10 @@ def test_a_cube_is_bounded() -> None:
         ("SELECT * FROM T TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
         ("SELECT * FROM (SELECT * FROM T) t tablesample bernoulli (1)", "TABLESAMPLE"),
         ("SELECT * FROM T SAMPLE (10)", "SAMPLE"),
+        ("SELECT * FROM T SAMPLE (0.5)", "SAMPLE"),
+        ("SELECT * FROM (SELECT a, b FROM T GROUP BY a, b WITH CUBE) AS t", "WITH CUBE"),
+        ("SELECT * FROM generate_series(1, 3) WITH ORDINALITY AS t(a, b)", "WITH ORDINALITY"),
+        ("SELECT E'it\\'s', $$it's$$, 1 AS `it's` /* /* ' */ it's */ FROM T FOR SHARE", "FOR SHARE"),
         ("SELECT * FROM T PREWHERE a = 1", "PREWHERE"),
         ("SELECT * FROM T START\n/* */ WITH a = 1 CONNECT BY PRIOR a = b", "START WITH"),
         ("SELECT * FROM T CONNECT BY PRIOR a = b", "CONNECT BY"),
@@ -103,6 +107,40 @@ def test_a_clause_that_would_be_passed_over_is_refused(text: str, clause: str) -
         refuse_shape(text)
 
 
-def test_words_that_are_no_such_clauses() -> None:
-    refuse_shape("SELECT 'FOR UPDATE', \"PREWHERE\", sum(a) OVER (PARTITION BY b) -- TABLESAMPLE\n FROM T sample")
-    refuse_shape("SELECT count(*), a ILIKE 'x', substr(a, 2) FROM T GROUP BY ROLLUP (a) /* WITH ROLLUP */")
+NO_CLAUSES = {
+    "texts": "SELECT 'FOR UPDATE', \"PREWHERE\", sum(a) OVER (PARTITION BY b) -- TABLESAMPLE\n FROM T sample",
+    "comments": "SELECT count(*), a ILIKE 'x', substr(a, 2) FROM T GROUP BY ROLLUP (a) /* WITH ROLLUP */",
+    "text that ends in e": "SELECT * FROM T WHERE a = 'Vitamin E' OR b = 'wait for update'",
+    "text with dollars": "SELECT * FROM T WHERE a <> '$5 or $' OR b = 'with totals'",
+    "comment with a quote": "SELECT /* it's for update */ 1",
+    "comment in a comment": "SELECT /* a /* b */ tablesample */ 1",
+    "dollars": "SELECT $$it's for update$$, $x$with $$ rollup$x$",
+    "escapes": r"SELECT E'it\'s for update', e'for''share'",
+    "backticks": "SELECT a AS `for update` FROM T",
+    "query of WITH": "WITH totals AS (SELECT 1 AS x), t AS (SELECT 2) SELECT * FROM totals",
+    "its columns": "WITH cube (x) AS (SELECT 1), partition (y) AS (SELECT 2) SELECT * FROM cube, partition",
+    "first in WITH": "WITH partition (x) AS (SELECT 1) WITH RECURSIVE ordinality (x) AS (SELECT 1) SELECT 2",
+    "begins so": "WITH totals_by_year AS (SELECT 1 AS x), t AS (SELECT t.prewhere FROM t) SELECT prewhere_2 FROM t",
+    "columns of a table": "SELECT * FROM (VALUES (1)) AS partition (x)",
+    "columns": "SELECT sample, start, json, partition, share, top, browse FROM T",
+}
+
+
+@pytest.mark.parametrize("text", NO_CLAUSES.values(), ids=NO_CLAUSES)
+def test_words_that_are_no_such_clauses(text: str) -> None:
+    refuse_shape(text)
+
+
+@pytest.mark.parametrize("text", ["Vitamin e", "$5 or $", "a `tick`", "/* /*"])
+def test_texts_of_any_kind_leave_lists_as_long_as_they_are(text: str) -> None:
+    refuse_shape(f"SELECT '{text}' FROM T WHERE a IN ({', '.join(map(str, range(2 * N)))})")
+
+
+def test_a_column_with_the_name_of_a_query_of_with_is_no_use_of_it() -> None:
+    refuse_shape(doubled("SELECT 1 AS {0} FROM {0} WHERE {0} > 1 AND {0} < 9", 30))
+
+
+@pytest.mark.parametrize("inner", ["WITH {0} AS (SELECT 1) SELECT 1", "SELECT 1 WINDOW {0} AS (ORDER BY 1)"])
+def test_a_name_that_is_given_again_in_brackets_hides_no_copies(inner: str) -> None:
+    with pytest.raises(BadRequestError, match="use each other more than 2,000 times"):
+        refuse_shape(doubled(f"SELECT a.x FROM ({inner}) z, {{0}} a, {{0}} b", 30))

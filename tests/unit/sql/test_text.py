@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.errors import BadRequestError, ParameterError
-from spark_omnigraph.sql.text import LONGEST, MOST_OPERATORS, bound_values, check_text
+from spark_omnigraph.sql.shape import MOST_OPERATORS
+from spark_omnigraph.sql.text import LONGEST, bound_values, check_text
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,8 @@ from spark_omnigraph.sql.text import LONGEST, MOST_OPERATORS, bound_values, chec
         ("SELECT 1 WHERE a" + " or a" * (MOST_OPERATORS + 1), "1,001 operators"),
         ("SELECT 'a'" + "||'b'" * (MOST_OPERATORS + 1), "1,001 operators"),
         (" UNION ".join(["SELECT 1"] * (MOST_OPERATORS + 2)), "1,001 operators"),
+        (" UNION ".join(["SELECT 1, 2"] * (MOST_OPERATORS + 2)), "1,001 operators"),
+        ("SELECT 1" + " |> EXTEND 2, 3" * (MOST_OPERATORS + 1), "1,001 operators"),
     ],
     ids=lambda value: str(value)[:20].replace("\0", "NUL").replace("\ud800", "?"),
 )
@@ -36,6 +39,13 @@ def test_operators_in_texts_names_comments_and_signs_are_none() -> None:
     plus = "+" * 2_000
     signs = ", ".join(["-1"] * 5_000)
     check_text(f"SELECT '{plus}''{plus}', \"{plus}\" -- {plus}\n /* {plus} */ FROM T WHERE i IN ({signs})")
+
+
+def test_operators_of_many_columns_and_branches_are_no_chain() -> None:
+    columns = ", ".join(f"coalesce(a, 1) * b + {i} - c AS d{i}" for i in range(MOST_OPERATORS))
+    branches = " ".join(f"WHEN a >= {i} AND a < {i + 1} THEN b || 'x'" for i in range(MOST_OPERATORS))
+    check_text(f"SELECT {columns}, CASE {branches} ELSE '' END FROM T")
+    check_text(f"WITH t AS (SELECT * FROM T) SELECT {columns} FROM t")
 
 
 def test_values_are_scalars_of_what_the_text_names() -> None:
