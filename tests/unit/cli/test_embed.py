@@ -79,7 +79,7 @@ def test_a_run_that_is_too_dear_asks_nobody(
     for cost, price in (("1", "0"), ("1e300", "1e-300")):
         bound = ("--max-cost", cost, "--price-per-million", price)
         code, body, _ = run(capsys, "--graph", graph.uri, *bound, "--max-tokens", "8")
-        assert (code, body["error"]["error"][:15]) == (3, "about 9 tokens "), "what costs nothing is bounded all the same"
+        assert (code, body["error"]["error"][:15]) == (3, "about 9 tokens "), "what costs nothing is bounded, too"
         assert run(capsys, "--graph", graph.uri, *bound, "--dry-run")[0] == 0
     code, body, _ = run(capsys, "--graph", graph.uri, "--max-tokens", "9")
     assert (code, figures(body)[3:]) == (0, [6, 1, 10, 0])
