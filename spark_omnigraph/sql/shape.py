@@ -15,15 +15,12 @@ MOST_COPIES = 2_000
 """Queries of WITH that a plan holds, since each use of one is a copy of it and of what it uses."""
 WIDEST_CUBE = 12
 """Expressions of a CUBE, which is a set for each of their combinations."""
-_OTHERWISE = (
-    r"\$(?P<tag>\w*)\$.*?\$(?P=tag)\$|`[^`]*`|e'(?:\\.|''|[^'\\])*'(?!')|"
-    r"/\*(?:(?!/\*|\*/).)*(?:/\*(?:(?!/\*|\*/).)*\*/(?:(?!/\*|\*/).)*)+\*/|"
-    r"[\w.$@]*\$\w*\$|`|(?:[\w.$@]*[.$@]|\d\w*)?[eq]'|/\*(?:(?!\*/).)*/\*"
-)
-"""Forms of quoting and comments in which a quote may stand that opens nothing; in the last line, how others begin."""
+_QUOTED = r"(?:'[^']*')+|(?:\"[^\"]*\")+|`[^`]*`|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$|e'(?:\\.|''|[^'\\])*'(?!')"
+_COMMENT = r"--[^\n]*|/\*(?:(?!/\*|\*/).)*(?:/\*(?:(?!/\*|\*/).)*\*/(?:(?!/\*|\*/).)*)*\*/"
+_UNSURE = r"[\w.$@]*\$\w*\$|`|(?:[\w.$@]*[.$@]|\d\w*)?[eq]'|/\*(?:(?!\*/).)*/\*"
+"""How other quotes and comments begin, in which a quote may stand that opens nothing."""
 _WORD = re.compile(
-    rf"(?:'[^']*')+|(?:\"[^\"]*\")+|--[^\n]*|(?P<otherwise>{_OTHERWISE})|/\*.*?\*/|[\w.$@]+|[^\s`]",
-    re.IGNORECASE | re.DOTALL,
+    rf"(?P<quoted>{_QUOTED})|(?P<comment>{_COMMENT})|(?P<unsure>{_UNSURE})|[\w.$@]+|[^\s]", re.IGNORECASE | re.DOTALL
 )
 _BARE_WORD = re.compile(r"[\w.$@]+|[^\s`]")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
@@ -49,11 +46,11 @@ def refuse_shape(text: str) -> None:
     """BadRequestError for a statement that would end the process or take all of its memory; QueryTypeError for a clause
     that would be passed over.
     """
-    is_plain, words = _words(text)
+    is_sure, words = _words(text)
     shape = _Shape()
     for word in words:
         shape.add(word)
-    longest = shape.longest if is_plain else len(words)
+    longest = shape.longest if is_sure else len(words)
     if longest > LONGEST_CHAIN:
         raise BadRequestError(
             f"the statement has more than {LONGEST_CHAIN:,} words in a row, and so many cannot be planned: write a "
@@ -74,21 +71,24 @@ def refuse_shape(text: str) -> None:
 
 
 def _words(text: str) -> tuple[bool, list[str]]:
-    """Whether quotes and comments are the plain ones alone, and the words without comments: where they are not, those
-    within texts too. QueryTypeError for a clause that would be passed over.
+    """Whether all quotes and comments are known, and the words without comments: where they are not, those within texts
+    too. QueryTypeError for a clause that would be passed over.
     """
-    is_plain, words, clauses = True, [], []
+    is_sure, words, clauses = True, [], []
     for found in _WORD.finditer(text):
-        word = found.group()
-        is_plain &= found.lastgroup is None
-        if not word.startswith(("--", "/*")):
-            words.append(word)
-            clauses.append("''" if found.lastgroup or word[0] in "'\"" else word)
+        kind = found.lastgroup
+        if kind == "unsure":
+            is_sure = False
+            clauses += _BARE_WORD.findall(text, found.start())
+            break
+        if kind != "comment":
+            words.append(found.group())
+            clauses.append("''" if kind else found.group())
     passed_over = _PASSED_OVER.search(" ".join(clauses))
     if passed_over is not None:
         clause = passed_over.group().rstrip(" (.0123456789").upper()
         raise QueryTypeError(f"sql: {clause} is not supported; what is a name here stands in double quotes")
-    return is_plain, words if is_plain else _BARE_WORD.findall(text)
+    return is_sure, words if is_sure else _BARE_WORD.findall(text)
 
 
 @dataclass(slots=True)
@@ -170,4 +170,4 @@ class _Shape:
 
 
 def _name(word: str) -> str:
-    return word.strip('"')
+    return word.strip('"`')

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
+from datafusion import SessionContext
 
 from spark_omnigraph.errors import BadRequestError, QueryTypeError
 from spark_omnigraph.sql.shape import LONGEST_CHAIN, MOST_COPIES, WIDEST_CUBE, refuse_shape
@@ -131,9 +134,12 @@ def test_words_that_are_no_such_clauses(text: str) -> None:
     refuse_shape(text)
 
 
-@pytest.mark.parametrize("text", ["Vitamin e", "$5 or $", "a `tick`", "/* /*"])
+@pytest.mark.parametrize(
+    "text",
+    ["'Vitamin e'", "'$5 or $'", "'a `tick`'", "'/* /*'", "$$'$$", "$a$'$a$", r"E'\''", "`'`", "/* /* ' */ */ 1"],
+)
 def test_texts_of_any_kind_leave_lists_as_long_as_they_are(text: str) -> None:
-    refuse_shape(f"SELECT '{text}' FROM T WHERE a IN ({', '.join(map(str, range(2 * N)))})")
+    refuse_shape(f"SELECT {text} FROM T WHERE a IN ({', '.join(map(str, range(2 * N)))})")
 
 
 def test_a_column_with_the_name_of_a_query_of_with_is_no_use_of_it() -> None:
@@ -144,3 +150,28 @@ def test_a_column_with_the_name_of_a_query_of_with_is_no_use_of_it() -> None:
 def test_a_name_that_is_given_again_in_brackets_hides_no_copies(inner: str) -> None:
     with pytest.raises(BadRequestError, match="use each other more than 2,000 times"):
         refuse_shape(doubled(f"SELECT a.x FROM ({inner}) z, {{0}} a, {{0}} b", 30))
+
+
+PIECES = [
+    *("'", '"', "`", "$", "$$", "$a$", "e'", "E'", "q'", "u&'", "date'", "1e'", "a.e'", "@e'", "_e'", "$1e'", ".e'"),
+    *("\\", "\\'", "''", '""', "'''", "/*", "*/", "--", "\n", "[", "]", "{", ",", " ", "a", "1", "#", "é", "$é$", "€"),
+]
+
+
+def test_texts_end_where_the_parser_says() -> None:
+    """Whatever a parsed statement begins with, the clause behind it is seen; the pieces are the same each time."""
+    chosen, accepted = Random(7), 0
+    planner = SessionContext()
+    planner.sql("CREATE TABLE t AS SELECT 1 AS a")
+    for _ in range(8_000):
+        piece = "".join(chosen.choices(PIECES, k=chosen.randint(1, 8)))
+        text = f"SELECT 'x', {piece}\n FROM t"
+        try:
+            planner.sql(text)
+        except Exception as error:  # noqa: BLE001 - of any class
+            if "ParserError" in str(error) or "TokenizerError" in str(error):
+                continue
+        accepted += 1
+        with pytest.raises(QueryTypeError):
+            refuse_shape(f"{text} FOR UPDATE")
+    assert accepted > 500
