@@ -54,10 +54,8 @@ def embed(job: Job) -> VerbOutcome:
         cache_every_seconds=config.cache_seconds,
         executor=job.executor(),
     )
-    _say(job, report)
-    counts = report.properties.values()
-    tokens = [each.tokens for each in counts if each.tokens is not None]
-    priced = config.price_per_million is not None and tokens
+    cost = _cost(config, report)
+    _say(job, report, cost)
     return VerbOutcome(
         branch=report.branch,
         base_commit=report.base_commit,
@@ -74,7 +72,7 @@ def embed(job: Job) -> VerbOutcome:
             "commits": list(report.commits),
             "properties": {name: asdict(each) for name, each in report.properties.items()},
             "minutes": report.minutes,
-            "cost": round(sum(tokens) * (config.price_per_million or 0) / 1e6, 6) if priced else None,
+            "cost": cost,
         },
     )
 
@@ -91,13 +89,27 @@ def _most_tokens(config: JobConfig) -> int | None:
     return int(most) if most < math.inf else None
 
 
-def _say(job: Job, report: EmbedReport) -> None:
+def _cost(config: JobConfig, report: EmbedReport) -> float | None:
+    """What the tokens cost, None where no price is given or nobody counts them."""
+    tokens, price = _tokens(report), config.price_per_million
+    return None if price is None or tokens is None else round(tokens * price / 1e6, 6)
+
+
+def _tokens(report: EmbedReport) -> int | None:
+    """Of all properties that say any."""
+    told = [each.tokens for each in report.properties.values() if each.tokens is not None]
+    return sum(told) if told else None
+
+
+def _say(job: Job, report: EmbedReport, cost: float | None) -> None:
     rows = [(name, *(getattr(each, figure) for figure in _SHOWN)) for name, each in report.properties.items()]
     say_table(job.log, ("property", *_SHOWN), rows)
     if report.bad_rows.total:
         log_bad_rows(job.log, report.bad_rows, job.config.show_rows)
     if job.config.dry_run:
-        job.log.info("dry run: nobody was asked, nothing was written")
+        figures = ((_tokens(report), "tokens: about {:,}"), (report.minutes, "minutes: {:,}"), (cost, "cost: {:,f}"))
+        told = "; ".join(["", *(form.format(figure) for figure, form in figures if figure is not None)])
+        job.log.info("dry run: nobody was asked, nothing was written%s", told)
     elif report.commit is None:
         job.log.info("nothing to do: branch %s is unchanged", report.branch)
     else:

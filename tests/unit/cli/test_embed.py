@@ -50,7 +50,7 @@ def test_a_run_asks_in_batches_and_a_second_one_not_at_all(
     code, body, err = run(capsys, "--graph", graph.uri, "--dry-run", "--price-per-million", "2", "--batch", "2")
     assert (code, figures(body), server.asked) == (0, [10, 6, 0, 0, 3, 0, 0], [])
     assert (body["result"]["cost"], body["result"]["properties"]["Film.v"]["tokens"]) == (1.8e-05, 9)
-    assert "dry run: nobody was asked" in err
+    assert "dry run: nobody was asked, nothing was written; tokens: about 9; cost: 0.000018\n" in err
     code, body, _ = run(capsys, "--graph", graph.uri, "--batch", "2", "--parallel", "1", "--actor", "ann")
     assert (code, figures(body)) == (0, [10, 6, 0, 6, 3, 10, 0])
     assert [len(each.texts) for each in server.log] == [2, 2, 2]
