@@ -16,6 +16,7 @@ from time import monotonic, perf_counter
 from typing import Any, Generic, TypeVar
 
 from spark_omnigraph.errors import BadRequestError, LimitError
+from spark_omnigraph.native_work import is_at_work
 from spark_omnigraph.redaction import as_shown
 
 T = TypeVar("T")
@@ -67,14 +68,14 @@ def split_limits(choices: Mapping[str, object]) -> tuple[Limits, Any]:
 
 
 def is_left_behind(seconds: float = 2.0) -> bool:
-    """Whether threads that nobody listens to are still at work after waiting this long for them to look. One that came
-    back to Python while the interpreter ends would end the process as a crash.
+    """Whether threads that nobody listens to are still at work after waiting this long for them to look, those of
+    native libraries too. One that came back to Python while the interpreter ends would end the process as a crash.
     """
     until = monotonic() + seconds
     threads = [thread for thread in enumerate_threads() if thread.name == _THREAD]
     for thread in threads:
         thread.join(max(until - monotonic(), 0))
-    return any(thread.is_alive() for thread in threads)
+    return any(thread.is_alive() for thread in threads) or is_at_work(until)
 
 
 atexit.register(is_left_behind)

@@ -1,0 +1,73 @@
+"""Threads of native libraries that may come to Python are waited for."""
+
+from __future__ import annotations
+
+import _thread
+import sys
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from spark_omnigraph import native_work
+from spark_omnigraph.native_work import is_at_work
+
+
+@pytest.fixture
+def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Threads of a process as its system tells of them: none."""
+    monkeypatch.setattr(native_work, "_TASKS", tmp_path)
+    monkeypatch.setitem(sys.modules, native_work._LIBRARY, sys)
+    return tmp_path
+
+
+def thread(tasks: Path, name: str, state: str) -> None:
+    at = tasks / str(len(list(tasks.iterdir())))
+    at.mkdir()
+    (at / "comm").write_text(f"{name}\n")
+    (at / "status").write_text(f"Name:\t{name}\nState:\t{state}\nvoluntary_ctxt_switches:\t7\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "works"),
+    [
+        ("tokio-rt-worker", "S (sleeping)", False),
+        ("tokio-rt-worker", "R (running)", True),
+        ("tokio-rt-worker", "D (disk sleep)", True),
+        ("another", "R (running)", False),
+    ],
+)
+def test_a_worker_that_does_not_wait_is_at_work(tasks: Path, name: str, state: str, works: bool) -> None:
+    thread(tasks, name, state)
+    assert is_at_work(monotonic() + (0.02 if works else 60)) is works
+
+
+def test_a_worker_that_ran_between_two_looks_is_at_work(tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter(range(3))
+    monkeypatch.setattr(native_work, "_workers", lambda: [("1", min(next(looks), 1))])
+    assert not is_at_work(monotonic() + 60)
+    assert list(looks) == []  # 0, then 1, then 1 again
+
+
+def test_a_thread_that_no_python_started_is_at_work_while_it_is_in_python(tasks: Path) -> None:
+    goes, came, over = (_thread.allocate_lock() for _ in range(3))
+    for lock in (goes, came, over):
+        lock.acquire()
+
+    def in_python() -> None:
+        came.release()
+        goes.acquire()
+        over.release()
+
+    _thread.start_new_thread(in_python, ())
+    came.acquire()
+    assert is_at_work(monotonic() + 0.02)
+    goes.release()
+    over.acquire()
+    assert not is_at_work(monotonic() + 60)
+
+
+def test_without_the_library_nothing_is_waited_for(tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread(tasks, "tokio-rt-worker", "R (running)")
+    monkeypatch.delitem(sys.modules, native_work._LIBRARY)
+    assert not is_at_work(monotonic())
