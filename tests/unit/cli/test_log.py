@@ -88,16 +88,21 @@ def test_progress_is_spaced_out(heard: tuple[logging.Logger, list[str]]) -> None
 
 def test_work_speaks_before_its_first_part_is_done(heard: tuple[logging.Logger, list[str]]) -> None:
     log, lines = heard
-    with Progress(log, every=0.02) as progress:
-        while not lines:
-            time.sleep(0.01)
+    now = [0.0]
+    with Progress(log, every=0.01, clock=lambda: now[0]) as progress:
+        now[0] = 5.0
+        spoken(lines, 1)
         progress("stage", 0, 12)
-        while len(lines) < 2 or not lines[-1].startswith("stage"):
-            time.sleep(0.01)
-    said = len(lines)
-    assert (lines[0], lines[-1]) == ("at work, 0 s so far", "stage: 0 of 12 (0%), 0 s so far")
-    time.sleep(0.1)
-    assert len(lines) == said, "nothing is said when the work has ended"
+        now[0] = 7.0
+        spoken(lines, 2)
+        now[0] = 7.005
+    assert lines == ["at work, 5 s so far", "stage: 0 of 12 (0%), 7 s so far"]
+    assert not progress._waiting.is_alive(), "nothing is said when the work has ended"
+
+
+def spoken(lines: list[str], count: int) -> None:
+    while len(lines) < count:  # the timeout of tests is the bound
+        time.sleep(0.001)
 
 
 def test_short_work_has_no_progress(heard: tuple[logging.Logger, list[str]]) -> None:
