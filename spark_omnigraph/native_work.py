@@ -5,11 +5,12 @@ DataFusion's threads say what they do through `logging`, also of statements that
 
 from __future__ import annotations
 
+import logging
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, sleep
+from types import FrameType
 
 _LIBRARY = "datafusion._internal"
 """Whose threads come to Python by themselves."""
@@ -21,13 +22,13 @@ _PAUSE = 0.005
 
 def is_at_work(until: float) -> bool:
     """Whether such threads are still at work at this time of `monotonic`; it waits for them no longer. Where the system
-    has no `/proc`, those that are in Python are seen alone.
+    has no `/proc`, those that are in `logging` are seen alone.
     """
     if _LIBRARY not in sys.modules:
         return False
     before = None
     while True:
-        seen = None if _is_in_python() else dict(_workers())
+        seen = None if _is_in_logging() else dict(_workers())
         if seen is not None and seen == before:
             return False
         if monotonic() >= until:
@@ -36,10 +37,15 @@ def is_at_work(until: float) -> bool:
         sleep(_PAUSE)
 
 
-def _is_in_python() -> bool:
-    """Whether a thread runs Python's code that no Python started."""
-    ours = {t.ident for t in threading.enumerate() if not isinstance(t, threading._DummyThread)}
-    return any(ident not in ours for ident in sys._current_frames())
+def _is_in_logging() -> bool:
+    """Whether a thread is there that Python has not started: its first frame is one of `logging`."""
+    return any(_first(frame).f_globals.get("__name__") == logging.__name__ for frame in sys._current_frames().values())
+
+
+def _first(frame: FrameType) -> FrameType:
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def _workers() -> Iterator[tuple[str, object]]:

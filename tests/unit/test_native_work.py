@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import logging
 import sys
+import threading
 from pathlib import Path
 from time import monotonic
 
@@ -49,22 +51,33 @@ def test_a_worker_that_ran_between_two_looks_is_at_work(tasks: Path, monkeypatch
     assert list(looks) == []  # 0, then 1, then 1 again
 
 
-def test_a_thread_that_no_python_started_is_at_work_while_it_is_in_python(tasks: Path) -> None:
-    goes, came, over = (_thread.allocate_lock() for _ in range(3))
-    for lock in (goes, came, over):
-        lock.acquire()
+def test_a_thread_that_begins_in_logging_is_at_work(tasks: Path) -> None:
+    logger, goes, came = logging.Logger("native"), threading.Event(), threading.Event()
 
-    def in_python() -> None:
-        came.release()
-        goes.acquire()
-        over.release()
+    class Waits(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            came.set()
+            assert goes.wait(60)
 
-    _thread.start_new_thread(in_python, ())
-    came.acquire()
+    logger.addHandler(Waits())
+    _thread.start_new_thread(logger.handle, (logger.makeRecord("native", logging.INFO, "", 0, "", (), None),))
+    assert came.wait(60)
     assert is_at_work(monotonic() + 0.02)
-    goes.release()
-    over.acquire()
+    goes.set()
     assert not is_at_work(monotonic() + 60)
+
+
+def test_other_threads_are_their_callers_own(tasks: Path) -> None:
+    goes, came = threading.Event(), threading.Event()
+
+    def work() -> None:
+        came.set()
+        goes.wait(60)
+
+    _thread.start_new_thread(work, ())
+    assert came.wait(60)
+    assert not is_at_work(monotonic() + 60)
+    goes.set()
 
 
 def test_without_the_library_nothing_is_waited_for(tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
