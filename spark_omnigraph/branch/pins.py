@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from spark_omnigraph.commit.owners import await_logged
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.kept import floors_of
-from spark_omnigraph.manifest.rows import sentinel_facts
+from spark_omnigraph.manifest.rows import PublishFacts, sentinel_facts
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES
+from spark_omnigraph.storage.layout import COMMITS, MANIFEST, RECOVERIES
 from spark_omnigraph.storage.residue import Pins
 from spark_omnigraph.storage.versions import lance_tags
 
@@ -48,19 +49,23 @@ def _logged(store: GraphStore, branch: Branch) -> frozenset[int]:
 
 
 def _require_rows(store: GraphStore, location: str, branches: Iterable[Branch]) -> None:
-    """The publish that stands at the end of a branch has its row, and that of its actor."""
+    """The publish that stands at the end of a branch has its row, and that of its actor, when its writer is done."""
     for branch in branches:
         facts = sentinel_facts(store.manifest_rows(store.manifest(branch)))
-        if facts is None or facts.commit is None:
+        if facts is None or facts.commit is None or not _is_missing(store, location, branch, facts):
             continue
-        rows = {commit.id: commit for commit in store.commits(branch)}
-        known = rows.get(facts.commit)
-        # The sentinel of maintenance names the commit before it, and another actor.
-        own = known is not None and known.manifest_version == facts.base + 1
-        if location == COMMITS and known is None:
-            raise StorageError(f"{_lacks(location, facts.commit, branch)} run recover, or {_BACKUP}")
-        if location == COMMIT_ACTORS and known is not None and own and known.actor != facts.actor:
-            raise StorageError(f"{_lacks(location, facts.commit, branch)} {_BACKUP}")
+        await_logged(store, facts.commit)
+        if _is_missing(store, location, branch, facts):
+            way_out = f"run recover, or {_BACKUP}" if location == COMMITS else _BACKUP
+            raise StorageError(f"{_lacks(location, facts.commit, branch)} {way_out}")
+
+
+def _is_missing(store: GraphStore, location: str, branch: Branch, facts: PublishFacts) -> bool:
+    known = next((commit for commit in store.commits(branch) if commit.id == facts.commit), None)
+    if location == COMMITS or known is None:
+        return location == COMMITS and known is None
+    # The sentinel of maintenance names the commit before it, and another actor.
+    return known.manifest_version == facts.base + 1 and known.actor != facts.actor
 
 
 _BACKUP = "put the newest versions of it back from a backup; until then none of its files is judged"

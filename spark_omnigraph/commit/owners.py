@@ -118,6 +118,18 @@ def await_turn(store: GraphStore, branch: Branch, tables: frozenset[str], wait: 
         pause = min(pause * 1.5, _POLL_MAX)
 
 
+def await_logged(store: GraphStore, commit: str, wait: float = WAIT) -> None:
+    """Returns once no live writer is about to log this commit, which it has published, or after `wait` seconds."""
+    deadline = time.monotonic() + wait
+    pause = _POLL
+    while time.monotonic() < deadline:
+        writer = next((sidecar for sidecar in pending(store) if sidecar.commit_id == commit), None)
+        if writer is None or not is_live(store, writer):
+            return
+        time.sleep(pause)
+        pause = min(pause * 1.5, _POLL_MAX)
+
+
 def covering(
     store: GraphStore,
     branch: Branch,

@@ -6,7 +6,9 @@ import json
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,15 +17,21 @@ from unittest.mock import patch
 import lance
 import pytest
 
-from spark_omnigraph import DriftError, Graph, LoadOptions, StorageError
+from spark_omnigraph import CleanupReport, DriftError, Graph, LoadOptions, StorageError
+from spark_omnigraph.branch import pins as branch_pins
 from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.commit.owners import await_logged
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.commit.publisher import publish
+from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, manifest_file
+from spark_omnigraph.storage.manifest import commit_log
+from spark_omnigraph.storage.uri import Location
 from tests.support.graph_files import pins
 
 SCHEMA = "node Person { name: String @key }"
@@ -116,6 +124,39 @@ def test_internal_datasets_that_lack_their_newest_rows_are_not_judged(root: Path
     assert report.items == ()
     assert {kept.what: why in kept.why for kept in report.kept} == {folder: True}
     assert before <= files(root)
+
+
+@pytest.mark.parametrize("late", ["commit", "actor"])
+def test_rows_that_a_live_writer_is_about_to_add_are_waited_for(
+    root: Path, monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    begins, append_actor = threading.Event(), commit_log._append_actor
+    cleaning: list[Future[CleanupReport]] = []
+
+    def waiting(store: GraphStore, commit: str) -> None:
+        begins.set()
+        await_logged(store, commit)
+
+    def clean() -> None:
+        cleaner = Graph(Graph.open(root, mode="r").store)
+        cleaning.append(pool.submit(lambda: cleaner.cleanup(NOW, keep=1, confirm=True)))
+        assert begins.wait(60)
+
+    def then_actor(location: Location, commit: Commit) -> dict[str, int]:
+        clean()
+        return append_actor(location, commit)
+
+    monkeypatch.setattr(branch_pins, "await_logged", waiting)
+    with ThreadPoolExecutor(1) as pool:
+        if late == "actor":
+            monkeypatch.setattr(commit_log, "_append_actor", then_actor)
+            Graph.open(root).load([person("e")], actor="eve", options=PLAIN)
+        else:
+            with stop_at(CrashPoint.PUBLISHED, clean):
+                Graph.open(root).load([person("e")], actor="eve", options=PLAIN)
+        report = cleaning[0].result(60)
+    assert (report.expiry is not None, report.warnings) == (True, ())
+    assert {kept.why for kept in report.kept} == {"a pending write covers it"}
 
 
 WRITES: dict[str, Callable[[Path], object]] = {
