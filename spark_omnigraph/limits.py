@@ -92,8 +92,8 @@ class Leaving(Generic[T]):
     def __init__(self, seconds: float | None, is_breakable: bool = False) -> None:
         self.left = Event()
         self._is_breakable = is_breakable
-        self._ending = Lock()
-        self._has_ended = False
+        self._bounds = Lock()
+        self._is_at_work = False
         self._seconds = seconds
         self._rest = seconds
         self._queue: Queue[tuple[bool, T | BaseException | None]] = Queue(AHEAD)
@@ -106,9 +106,9 @@ class Leaving(Generic[T]):
     def items(self, make: Callable[[], Iterator[T]]) -> Iterator[T]:
         """What `make` yields. LimitError when it takes too long; whatever `make` raises."""
         thread = Thread(target=self._run, args=(make,), name=_THREAD, daemon=True)
-        thread.start()
         goes_on = True
         try:
+            thread.start()
             while True:
                 goes_on, item = self._next()
                 if isinstance(item, BaseException):
@@ -123,9 +123,9 @@ class Leaving(Generic[T]):
                 self._break(thread)
 
     def _break(self, thread: Thread) -> None:
-        """Ends a thread that has not ended: while the lock is held, its number is nobody else's."""
-        with self._ending:
-            if not self._has_ended and thread.ident is not None:
+        """Ends a thread at work: one that is not yet will look, and while the lock is held its number is its own."""
+        with self._bounds:
+            if self._is_at_work and thread.ident is not None:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Abandoned))
 
     def value(self, make: Callable[[], T]) -> T:
@@ -134,6 +134,9 @@ class Leaving(Generic[T]):
 
     def _run(self, make: Callable[[], Iterator[T]]) -> None:
         with suppress(Abandoned):
+            with self._bounds:
+                self.check()
+                self._is_at_work = True
             try:
                 for item in make():
                     self._queue.put((True, item))
@@ -143,8 +146,8 @@ class Leaving(Generic[T]):
                 pass
             except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
                 self._queue.put((False, error))
-            with self._ending:
-                self._has_ended = True
+            with self._bounds:
+                self._is_at_work = False
 
     def _next(self) -> tuple[bool, T | BaseException | None]:
         began = monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -79,6 +79,32 @@ def test_a_reader_that_stops_ends_the_thread() -> None:
     reader.close()  # type: ignore[attr-defined]  # it is a generator
     assert not is_left_behind(60)
     assert len(made) <= 6
+
+
+def test_a_thread_that_is_left_before_it_began_ends_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[object] = []
+    goes, ended, begin = threading.Event(), threading.Event(), Leaving._run
+
+    def run(self: Leaving[int], make: Callable[[], Iterator[int]]) -> None:
+        try:
+            assert goes.wait(60)
+            begin(self, make)
+            said.append("returned")
+        finally:
+            ended.set()
+
+    def make() -> Iterator[int]:
+        said.append("made")
+        yield 1
+
+    monkeypatch.setattr(threading, "excepthook", said.append)
+    monkeypatch.setattr(Leaving, "_run", run)
+    with pytest.raises(LimitError):
+        next(Leaving[int](0.01, is_breakable=True).items(make))
+    goes.set()
+    assert ended.wait(60)
+    assert not is_left_behind(60)
+    assert said == ["returned"]
 
 
 def test_time_of_an_operator_is_without_what_is_below_it() -> None:
