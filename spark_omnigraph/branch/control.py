@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack, suppress
 
-from spark_omnigraph.branch.fork import clear_debris
+from spark_omnigraph.branch.fork import clear_debris, making_branch
 from spark_omnigraph.commit.claim import STATES_CLAIM, Claim, branch_claim, claimed, source_claim
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
@@ -159,7 +159,7 @@ def _create(base: WholeBranch, branch: BranchName, version: int | None, claim: C
     store, parent = base.store, base.branch
     log = store.open_dataset(branch_path(COMMITS, parent))
     manifest = base.manifest(version)
-    try:
+    with making_branch(store, MANIFEST, branch, f"branch '{branch}' could not be created"):
         if store.has_lance_branch(COMMITS, branch):
             claim.keep()
             drop_branch(log, branch)
@@ -174,8 +174,6 @@ def _create(base: WholeBranch, branch: BranchName, version: int | None, claim: C
         reach(CrashPoint.BRANCH_LOGGED)
         claim.keep()
         made = create_lance_branch(manifest, branch, parent, int(manifest.version))
-    except CommitFailed as failure:
-        raise ConflictError(f"branch '{branch}' could not be created ({failure}); run it again") from failure
     try:
         # Whoever changes the schema takes its lock first and looks for branches second.
         refuse_schema_change(store)

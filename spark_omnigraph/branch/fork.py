@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from spark_omnigraph.branch.orphans import what_is_shown
 from spark_omnigraph.commit.claim import claimed, fork_claim
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import await_turn, covering
-from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
+from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, StorageError
 from spark_omnigraph.manifest.branches import MAIN, BranchName
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
@@ -59,6 +60,20 @@ def clear_debris(store: GraphStore, location: str, branch: BranchName) -> None:
         store.objects.purge(folder)
 
 
+@contextmanager
+def making_branch(store: GraphStore, location: str, branch: BranchName, what: str) -> Iterator[None]:
+    """Failures on the way to a Lance branch as errors for callers: ConflictError where it is there all the same, since
+    somebody else was quicker, StorageError where the store refuses.
+    """
+    try:
+        yield
+    except CommitFailed as failure:
+        is_there = False
+        with suppress(StorageError):
+            is_there = branch in store.branch_names(location)
+        raise failure.told(what, is_there) from failure
+
+
 def _fork(whole: WholeBranch, branch: BranchName, entry: TableEntry) -> None:
     store = whole.store
     with claimed(store, fork_claim(entry.location, branch)) as claim:
@@ -66,7 +81,8 @@ def _fork(whole: WholeBranch, branch: BranchName, entry: TableEntry) -> None:
         source = store.open_dataset(branch_path(entry.location, entry.branch))
         with reading(f"list branches of {entry.location}"):
             existing = source.branches.list()
-        try:
+        what = f"'{entry.table_key}' could not be forked for branch '{branch}', and nothing has changed"
+        with making_branch(store, entry.location, branch, what):
             if branch in existing:
                 if _is_unused(store, branch, entry, existing[branch]):
                     return
@@ -80,9 +96,6 @@ def _fork(whole: WholeBranch, branch: BranchName, entry: TableEntry) -> None:
                 clear_debris(store, entry.location, branch)
             claim.keep()
             created = create_branch(source, branch, entry.branch, entry.version)
-        except CommitFailed as failure:
-            what = f"'{entry.table_key}' could not be forked for branch '{branch}'"
-            raise ConflictError(f"{what} ({failure}); nothing has changed, run it again") from failure
         if int(created.version) != entry.version:
             raise ConflictError(
                 f"the fork of '{entry.table_key}' for branch '{branch}' starts at version {created.version}, not at "

@@ -39,6 +39,7 @@ def fence(store: GraphStore, path: str, pin: int, token: str) -> FencedTable:
 
     A writer may land between the two; then the version does not come out at exactly HEAD + 2, and it is done again.
     """
+    failure: CommitFailed | None = None
     for _ in range(_ATTEMPTS):
         dataset = store.open_dataset(path)
         head = int(dataset.version)
@@ -47,11 +48,14 @@ def fence(store: GraphStore, path: str, pin: int, token: str) -> FencedTable:
             bumped = bump(dataset, token)
             reach(CrashPoint.RECOVERY_BUMPED)
             fenced = restore(bumped, content, {FENCE_KEY: token, CONTENT_KEY: str(content)})
-        except CommitFailed:
+        except CommitFailed as failed:
+            failure = failed
             continue
+        failure = None
         if int(fenced.version) == head + 2:
             return FencedTable(path, fenced, content)
-    raise ConflictError(f"{path} keeps moving while it is recovered; try again")
+    what = f"{path} could not be recovered"
+    raise ConflictError(f"{what}: it keeps moving; try again") if failure is None else failure.told(what)
 
 
 def put_back(table: FencedTable, version: int, token: str) -> FencedTable:
@@ -61,7 +65,7 @@ def put_back(table: FencedTable, version: int, token: str) -> FencedTable:
     try:
         moved = restore(table.dataset, version, {FENCE_KEY: token, CONTENT_KEY: str(version)})
     except CommitFailed as failure:
-        raise ConflictError(f"{table.path} was taken over by another recovery ({failure}); run it again") from failure
+        raise failure.told(f"{table.path} could not be given its content back") from failure
     reach(CrashPoint.RECOVERY_RESTORED)
     return FencedTable(table.path, moved, version)
 

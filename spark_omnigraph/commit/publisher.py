@@ -106,6 +106,7 @@ def publish(whole: WholeBranch, publication: Publication) -> PublishedVersion:
 def _swap(whole: WholeBranch, publication: Publication) -> PublishedVersion:
     store, branch = whole.store, whole.branch
     seen: int | None = None
+    failure: CommitFailed | None = None
     for attempt in range(ATTEMPTS):
         dataset = migrate(whole.manifest())
         if seen is not None and int(dataset.version) > seen:
@@ -133,7 +134,8 @@ def _swap(whole: WholeBranch, publication: Publication) -> PublishedVersion:
             new_rows.append(schema_row(SchemaEpoch(base, turn.schema_hash, turn.next_hash), turn.source))
         try:
             landed = publish_rows(dataset, new_rows)
-        except CommitFailed:
+        except CommitFailed as failed:
+            failure = failed
             # A client that asks again after a lost answer is refused by its own success: look, whatever it says.
             found = _read_back(whole, publication, base)
             if found is not None:
@@ -144,8 +146,8 @@ def _swap(whole: WholeBranch, publication: Publication) -> PublishedVersion:
         return PublishedVersion(landed, parent, overtaken, len(dataset.get_fragments()))
     raise StorageError(
         f"storage: the manifest of '{store.root}' took no publish on branch '{display(branch)}' in {ATTEMPTS} attempts"
-        ": other writers were first each time, or the store refuses them. Nothing was published: run it again; many "
-        "small writes at once go better as a few larger ones"
+        ": other writers were first each time, or the store refuses them, as on a full disk. Nothing was published "
+        f"({failure}): run it again; many small writes at once go better as a few larger ones"
     )
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 
 from lance.commit import CommitConflictError
 
-from spark_omnigraph.errors import BadRequestError, StorageError, is_panic
+from spark_omnigraph.errors import BadRequestError, ConflictError, StorageError, is_panic
 
 
 class Outcome(Enum):
@@ -28,6 +28,15 @@ class CommitFailed(Exception):  # noqa: N818 - an outcome that the protocol hand
     def __init__(self, outcome: Outcome, message: str) -> None:
         super().__init__(message)
         self.outcome = outcome
+
+    def told(self, what: str, is_lost: bool = False) -> ConflictError | StorageError:
+        """The error for callers: a lost race is run again, also one that only the caller knows to be lost; a store that
+        refuses has to be looked at first.
+        """
+        if is_lost or self.outcome is Outcome.LOST:
+            return ConflictError(f"{what} ({self}); run it again")
+        way_out = "Look at the store, the network and the disk, which may be full, then run it again"
+        return StorageError(f"storage: {what} ({self}). {way_out}")
 
 
 _LANCE_SOURCE = re.compile(r",?\s*/\S+\.rs:\d+:\d+")
@@ -57,6 +66,15 @@ def committing(what: str) -> Iterator[None]:
         if not is_panic(error):
             raise
         raise CommitFailed(Outcome.UNKNOWN, f"{what}: {reason(error)}") from error
+
+
+@contextmanager
+def alone(what: str) -> Iterator[None]:
+    """Turns a failed commit to what nobody else writes into the StorageError that it is then."""
+    try:
+        yield
+    except CommitFailed as failure:
+        raise StorageError(f"storage: {what}: {failure}") from failure
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import msgspec
 from spark_omnigraph.commit.announced import Announced
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.errors import ConflictError, StorageError
-from spark_omnigraph.storage.faults import CommitFailed, reading
+from spark_omnigraph.storage.faults import alone, reading
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY, REMOVAL
 from spark_omnigraph.storage.manifest.commit_log import has_commit
@@ -81,11 +81,9 @@ def remove_through(store: GraphStore, removals: Iterable[DroppedVersions]) -> No
             dataset = empty_above(dataset, each.through)
         with reading(f"list versions of {each.location}"):
             gone = [number for version in dataset.versions() if (number := int(version["version"])) <= each.through]
-        try:
+        with alone(f"what {each.location} has dropped cannot be removed"):
             if gone:
                 remove_versions(dataset, gone)
-        except CommitFailed as failure:
-            raise StorageError(f"storage: {failure}") from failure
         reach(CrashPoint.REMOVED_FIRST)
 
 
@@ -93,10 +91,8 @@ def empty_above(dataset: Dataset, version: int, layout: Layout | None = None) ->
     """Moves a dataset that nothing shows by empty versions until it is above one."""
     change = TableChange(replace_all=True, layout=layout)
     while int(dataset.version) <= version:
-        try:
+        with alone("an empty version cannot be made"):
             dataset = commit_strict(dataset, prepare_change(dataset, change, {}))
-        except CommitFailed as failure:
-            raise StorageError(f"storage: {failure}") from failure
     return dataset
 
 

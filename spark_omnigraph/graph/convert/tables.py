@@ -14,7 +14,7 @@ from spark_omnigraph.graph.convert.digest import TableDigest, digest_of
 from spark_omnigraph.manifest.rows import ManifestRow, table_row, version_row
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.storage.faults import CommitFailed
+from spark_omnigraph.storage.faults import alone
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import manifest_file
 from spark_omnigraph.storage.tables.commits import create_dataset
@@ -65,10 +65,8 @@ def write_table(
         rows = pa.RecordBatchReader.from_batches(
             physical_schema(entity), _watched(found, stored_batches(source, entity, entry), hold)
         )
-        try:
+        with alone(f"'{entity.table_key}' cannot be written"):
             create_dataset(place.location.join(path), physical_schema(entity), rows, place.location.options)
-        except CommitFailed as failure:
-            raise StorageError(f"storage: '{entity.table_key}' could not be written: {failure}; run again") from failure
         reach(CrashPoint.CONVERT_TABLE)
         require_same(entity, found, digest_of(entity, _written(place, entity, path, found.rows)))
     update = place.table_update(entity.table_key, path, None, FIRST_VERSION, found.rows)

@@ -37,6 +37,7 @@ from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.copied import CopyOrigin, copy_row
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.faults import alone
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import (
     RECOVERY,
@@ -196,8 +197,9 @@ class _Copier:
             if not left and failure is not None:
                 raise failure
         assert captured is not None
-        for branch, commits in captured.late.items():
-            copy_commits(self.place.location, branch, commits)
+        with alone(f"late commits cannot be copied to '{self.place.root}'"):
+            for branch, commits in captured.late.items():
+                copy_commits(self.place.location, branch, commits)
         main = captured.states[None]
         self._sign(CopyOrigin(self.source.root, "main", main.version, True, time.time_ns() // 1000))
         return list(captured.states)

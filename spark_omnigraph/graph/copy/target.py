@@ -12,7 +12,7 @@ from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.records.ulid import new_ulid
-from spark_omnigraph.storage.faults import CommitFailed
+from spark_omnigraph.storage.faults import alone
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
@@ -78,11 +78,9 @@ def begin_history(place: GraphStore, rows: Sequence[ManifestRow], hold: Callable
     for folder in (MANIFEST, COMMITS, COMMIT_ACTORS):
         place.objects.purge(folder, hold)
     genesis = Commit(new_ulid(), None, FIRST_MANIFEST, None, None, time.time_ns() // 1000)
-    create_commit_log(place.location, genesis)
-    try:
+    with alone(f"the history of '{place.root}' cannot be made"):
+        create_commit_log(place.location, genesis)
         create_manifest(place.location, rows)
-    except CommitFailed as failure:
-        raise StorageError(f"storage: the manifest of '{place.root}' could not be made: {failure}") from failure
 
 
 def counted(place: GraphStore, branch: Branch) -> int:

@@ -22,6 +22,7 @@ from spark_omnigraph.catalog.migration.steps import (
     AddProperty,
     DropProperty,
     DropType,
+    PropertyStep,
     RenameProperty,
     RenameType,
     RequireProperty,
@@ -34,10 +35,13 @@ from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.graph.schema.projection import Projection
 from spark_omnigraph.graph.schema.rules import RowRule, TableRule, rules_of
 from spark_omnigraph.graph.schema.stored import RowQuestions, StoredTable, answer
+from spark_omnigraph.graph.schema.tables import layout_beside, layout_of
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.scan import PinnedTable, fragment_sizes, group_fragments
+from spark_omnigraph.storage.tables.lost import refuse_lost
+from spark_omnigraph.storage.tables.scan import PinnedTable, fragment_sizes, group_fragments, open_pinned
 from spark_omnigraph.validate.batch import BatchChecker
 from spark_omnigraph.write.candidates import target_of
 from spark_omnigraph.write.checker import Finding, WriteChecker
@@ -49,16 +53,21 @@ _ONE_ROW = pa.table({"~": pa.nulls(1)})
 
 @dataclass(frozen=True, slots=True)
 class StepCount:
-    """Of one step: rows of its table; rows whose values it gives, takes away or changes; rows that are written; rows
-    that it would break. None is unknown: vectors and blobs are not read to be counted, and no rule is asked of a
-    property with a step that is not supported.
+    """Of one step: rows of its table; rows whose values it gives, takes away or changes; rows that it would break; and
+    what it writes of the table as it is stored. None is unknown: vectors and blobs are not read to be counted, and no
+    rule is asked of a property with a step that is not supported.
     """
 
     step: SchemaStep
     rows: int
     touched: int | None
-    rewritten: int
     broken: int | None
+    work: Work = Work.NOTHING
+
+    @property
+    def rewritten(self) -> int:
+        """Rows of which something is written."""
+        return self.rows if self.work in (Work.VALUES, Work.ROWS) else 0
 
     @property
     def shows_updates(self) -> bool:
@@ -123,7 +132,9 @@ def check_steps(
         if of_table is not None and of_table.rules:
             broken.append(of_table)
     interfaces = plan.steps[: len(plan.steps) - len(counts)]  # they come first, and have no rows
-    without = [StepCount(step, 0, 0, 0, None if isinstance(step, Unsupported) else 0) for step in interfaces]
+    without = [
+        StepCount(step, 0, 0, None if isinstance(step, Unsupported) else 0, work_of(step)) for step in interfaces
+    ]
     return StepCounts((*without, *counts), tuple(broken), dict(sorted(per_rule.items())))
 
 
@@ -146,6 +157,8 @@ class _TableCounter:
         self._unasked += [rule.step for rule in table if blocked.intersection(rule.columns)]
         self._projection = Projection(diff.columns)
         self._counted = () if rules_only else _counted(diff)
+        self._lost: list[str] = []
+        self._works = {} if rules_only else self._look()
         self._valued: dict[str, int] = {}
         self._broken: list[BrokenRule] = []
 
@@ -155,6 +168,7 @@ class _TableCounter:
             self._valued = dict.fromkeys(self._counted, 0)
             return None
         found = [*self._ask_rows(self._table, executor), *self._ask_table(self._table)]
+        self._valued |= dict.fromkeys(self._lost, 0)
         self._broken = [each for each in found if len(each.places)]
         return BrokenTable(self._diff, self._table, tuple(self._broken))
 
@@ -163,10 +177,35 @@ class _TableCounter:
         return [self._count(step) for step in self._diff.steps]
 
     def _count(self, step: SchemaStep) -> StepCount:
-        rewritten = self._rows if work_of(step) in (Work.VALUES, Work.ROWS) else 0
         unknown = isinstance(step, Unsupported) or any(step is each for each in self._unasked)
         broken = None if unknown else sum(len(each.places) for each in self._broken if each.rule.step is step)
-        return StepCount(step, self._rows, self._touched(step), rewritten, broken)
+        work = work_of(step)
+        if work is Work.VALUES and isinstance(step, PropertyStep):
+            work = self._works.get(step.property_name, work)
+        return StepCount(step, self._rows, self._touched(step), broken, work)
+
+    def _look(self) -> dict[str, Work]:
+        """What is written for each property that gets values, of the table as it is stored. DamagedError where that has
+        lost a column which stays; one that goes holds no value.
+        """
+        old, new, table = self._diff.old, self._diff.new, self._table
+        if old is None or new is None:
+            return {}
+        is_supported = not any(isinstance(step, Unsupported) for step in self._diff.steps)
+        layout = layout_of(old, new, self._diff.columns) if is_supported else None
+        stored = physical_schema(old) if table is None else open_pinned(table).schema
+        if table is not None:
+            gone = {step.property_name for step in self._diff.steps if isinstance(step, DropProperty)}
+            kept = [name for name in old.columns if name not in gone] if layout is None else layout.stored
+            refuse_lost(old.table_key, table.version, kept, stored.names)
+        self._lost = [name for name in self._counted if name not in stored.names]
+        self._counted = tuple(name for name in self._counted if name in stored.names)
+        if layout is None:
+            return {}
+        beside = layout_beside(self._diff, layout, stored)
+        if beside is None:
+            return dict.fromkeys(layout.schema.names, Work.ROWS)
+        return {column.field.name: Work.VALUES if column.is_written else Work.COLUMNS for column in beside.filled}
 
     def _touched(self, step: SchemaStep) -> int | None:
         match step:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from spark_omnigraph.branch.fork import clear_debris
+from spark_omnigraph.branch.fork import clear_debris, making_branch
 from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import Lease
 from spark_omnigraph.commit.schema.lock import LOCK_CLAIM, refuse_schema_change, unlock
-from spark_omnigraph.errors import ConflictError, RecoveryRequiredError
+from spark_omnigraph.errors import RecoveryRequiredError, StorageError
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA, SCHEMA_APPLY_LOCK
-from spark_omnigraph.storage.tables.commits import create_branch
+from spark_omnigraph.storage.tables.commits import create_branch, drop_branch
 from spark_omnigraph.storage.tables.handles import Dataset
 
 _LOCK = BranchName(SCHEMA_APPLY_LOCK)
@@ -38,7 +38,8 @@ def schema_lock(store: GraphStore) -> Iterator[str]:
                 refuse_schema_change(store)
                 opened = _lock(store)
         except Exception:
-            lease.release()
+            with suppress(StorageError):  # then it runs out by itself
+                lease.release()
             raise
         reach(CrashPoint.SCHEMA_LOCKED)
         try:
@@ -57,14 +58,28 @@ def _lock(store: GraphStore) -> Mapping[str, Dataset]:
     """
     opened: dict[str, Dataset] = {}
     try:
-        for path in (COMMITS, MANIFEST):
-            if path == MANIFEST or _LOCK not in store.branch_names(path):
-                clear_debris(store, path, _LOCK)
-                dataset = opened[path] = store.open_dataset(path)
-                create_branch(dataset, _LOCK, None, int(dataset.version))
-    except CommitFailed as failure:
-        raise ConflictError(f"the lock of the schema could not be taken: {failure}") from failure
+        with making_branch(store, MANIFEST, _LOCK, "the lock of the schema could not be taken"):
+            for path in (COMMITS, MANIFEST):
+                if path == MANIFEST or _LOCK not in store.branch_names(path):
+                    clear_debris(store, path, _LOCK)
+                    dataset = opened[path] = store.open_dataset(path)
+                    create_branch(dataset, _LOCK, None, int(dataset.version))
+    except StorageError:
+        _take_back(store)
+        raise
     return opened
+
+
+def _take_back(store: GraphStore) -> None:
+    """Removes what was made of a lock on a store that refused the rest. The branch of the log is nobody else's: whoever
+    makes a lock holds the claim, and other engines begin with the manifest.
+    """
+    with suppress(StorageError, CommitFailed):
+        if not store.has_schema_lock():
+            if _LOCK in store.branch_names(COMMITS):
+                drop_branch(store.open_dataset(COMMITS), _LOCK)
+            for path in (COMMITS, MANIFEST):
+                clear_debris(store, path, _LOCK)
 
 
 def _open(store: GraphStore, opened: Mapping[str, Dataset], lease: Lease, name: str) -> None:

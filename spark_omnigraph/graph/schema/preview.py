@@ -15,7 +15,6 @@ from typing import TypedDict
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.migration.document import document
-from spark_omnigraph.catalog.migration.effects import work_of
 from spark_omnigraph.catalog.migration.planner import SchemaPlan, plan_schema
 from spark_omnigraph.catalog.migration.sentences import sentence
 from spark_omnigraph.catalog.migration.steps import Unsupported
@@ -135,7 +134,7 @@ def _figures(count: StepCount) -> dict[str, object]:
         "touched": count.touched,
         "rewritten": count.rewritten,
         "would_break": count.broken,
-        "writes": str(work_of(count.step)),
+        "writes": str(count.work),
         "shows_updates": count.shows_updates,
     }
 

@@ -20,7 +20,14 @@ import pyarrow as pa
 from spark_omnigraph.catalog.identity import TableKey, table_path
 from spark_omnigraph.catalog.migration.planner import TableMigration
 from spark_omnigraph.catalog.migration.properties import ColumnSource
-from spark_omnigraph.catalog.migration.steps import DropMode, DropProperty, DropType, FixedValue, FromColumn
+from spark_omnigraph.catalog.migration.steps import (
+    DropMode,
+    DropProperty,
+    DropType,
+    FixedValue,
+    FromColumn,
+    RenameType,
+)
 from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.commit.plan import TableWrite
 from spark_omnigraph.commit.schema.removal import DroppedVersions, empty_above
@@ -29,6 +36,7 @@ from spark_omnigraph.manifest.rows import RowKind
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.progress.meter import in_phase
 from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.storage.faults import alone
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.columns import (
     LaidColumn,
@@ -93,19 +101,18 @@ class TableStager:
             change.writes.append(self._new(new, Layout(tuple(map(LaidColumn, physical_schema(new)))), ()))
             return
         layout, entry = layout_of(old, new, diff.columns), self.snapshot.entry(old.table_key)
-        is_hard = any(isinstance(step, DropProperty) and step.mode is DropMode.HARD for step in diff.steps)
         source = TableSource(target_of(self.store, self.snapshot, old.table_key, None), self.store.storage_options)
         # Another engine may have stored other types, or nulls where there may be none.
         stored = source.dataset.schema if layout.filled else physical_schema(old)
+        beside = layout_beside(diff, layout, stored)
         if old.name != new.name:
             change.writes.append(self._new(new, layout, self._copied(source, layout, new.table_key)))
-        elif is_hard or layout.needs_rows(stored):
+        elif beside is None:
             staged = TableChange(self._copied(source, layout, new.table_key), replace_all=True, layout=layout)
             change.writes.append(TableWrite(entry, None, staged))
         elif not _is_stored_so(old, new, layout):
-            layout = layout.beside_files(stored)
-            parts = parts_to_write(source, layout)
-            staged = TableChange(self._staged(partial(_fill, source, layout), parts), layout=layout)
+            parts = parts_to_write(source, beside)
+            staged = TableChange(self._staged(partial(_fill, source, beside), parts), layout=beside)
             change.writes.append(TableWrite(entry, None, staged))
 
     def _hide(self, diff: TableMigration, change: StagedChange) -> None:
@@ -124,7 +131,8 @@ class TableStager:
         """
         path, store = table_path(key), self.store
         if not store.objects.has_prefix(f"{path}/_versions"):
-            create_dataset(store.location.join(path), layout.schema, None, store.location.options)
+            with alone(f"'{key}' cannot be made"):
+                create_dataset(store.location.join(path), layout.schema, None, store.location.options)
         rows = store.manifest_rows(store.manifest(None))
         told = [row.table_version or 0 for row in rows if row.table_key == key and row.kind in _NUMBERED]
         dataset = empty_above(store.open_dataset(path), max(told, default=0) - 1, layout)
@@ -163,6 +171,15 @@ def layout_of(old: EntityType, new: EntityType, sources: Iterable[ColumnSource])
     """The columns of a type that stays, by where their values come from."""
     by_name = {source.prop.name: source for source in sources}
     return Layout(tuple(_column(stored, by_name.get(stored.name), old) for stored in physical_schema(new)))
+
+
+def layout_beside(diff: TableMigration, layout: Layout, stored: pa.Schema) -> Layout | None:
+    """The layout of a type that stays, by what is written beside the files of a table with these columns; None where
+    all its rows are written anew.
+    """
+    is_hard = any(isinstance(step, DropProperty) and step.mode is DropMode.HARD for step in diff.steps)
+    is_renamed = any(isinstance(step, RenameType) for step in diff.steps)
+    return None if is_hard or is_renamed or layout.needs_rows(stored) else layout.beside_files(stored)
 
 
 def _column(stored: pa.Field, source: ColumnSource | None, old: EntityType) -> LaidColumn:

@@ -120,6 +120,12 @@ class Layout:
         return tuple(column for column in self.columns if column.is_filled)
 
     @property
+    def stored(self) -> tuple[str, ...]:
+        """Stored columns that it keeps or takes values from, each once."""
+        wanted = ((*column.origins, *([] if column.source is None else [column.source])) for column in self.columns)
+        return tuple(dict.fromkeys(name for each in wanted for name in each))
+
+    @property
     def written(self) -> tuple[LaidColumn, ...]:
         """Those of them for which files are written."""
         return tuple(column for column in self.columns if column.is_written)
@@ -258,12 +264,10 @@ def stage_copy(source: TableSource, fragment_id: int, layout: Layout, target: Ta
 
 def _laid_out(dataset: LanceDataset, fragment_id: int, layout: Layout) -> Iterator[pa.RecordBatch]:
     """Rows of a fragment by a layout, blobs as they can be written again; a few batches are in memory."""
-    wanted = [(*column.origins, *([] if column.source is None else [column.source])) for column in layout.columns]
-    names = list(dict.fromkeys(name for each in wanted for name in each))
     blobs = StoredBlobs(dataset)
     with reading(f"read rows of {dataset.uri}"):
         batches = dataset.scanner(
-            columns=names,
+            columns=list(layout.stored),
             fragments=_fragment(dataset, fragment_id),
             batch_size=_BATCH_ROWS,
             batch_size_bytes=_BATCH_BYTES,

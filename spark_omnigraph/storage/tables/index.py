@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from lance import LanceDataset
 from lance.bitmap import Bitmap
 
+from spark_omnigraph.errors import DamagedError
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.tables.lost import WAY_OUT
 
 if TYPE_CHECKING:
     from lance.lance.indices import IndexDescription
@@ -215,6 +217,8 @@ def build(dataset: LanceDataset, want: WantedIndex, upkeep: Upkeep | None) -> In
 
     Without segments when there is nothing to do: a vector column without values has nothing to be trained on.
     """
+    if want.column not in dataset.schema.names:
+        raise DamagedError(f"storage: {dataset.uri} has no column '{want.column}', and the schema has: {WAY_OUT}")
     indexes, nothing = coverage(dataset), IndexBuild(want.column)
     if not is_due(want, indexes, upkeep):
         return nothing

@@ -16,10 +16,11 @@ from lance.file import LanceFileWriter
 from lance.fragment import DataFile, FragmentMetadata, RowIdSequence, write_fragments
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.errors import ConflictError, InternalError, StorageError
-from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, StorageError
+from spark_omnigraph.storage.faults import reading, reason
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.tables.lost import WAY_OUT, refuse_lost
 from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 
 _MAJOR, _MINOR = (int(part) for part in STORAGE_VERSION.split("."))
@@ -82,14 +83,20 @@ class ColumnRewrite:
 
 
 @contextmanager
-def _columns_kept(table_key: str) -> Iterator[None]:
+def _columns_kept(target: TableTarget, columns: Sequence[str], options: Mapping[str, str]) -> Iterator[None]:
+    """Says of rows that Lance refuses beside those of a table whether it has changed since it was pinned."""
     try:
         yield
     except (OSError, ValueError) as error:
         if _OTHER_COLUMNS not in str(error):
             raise
+        key, pinned = target.table_key, target.open(options)
+        if int(pinned.latest_version) == target.version:
+            refuse_lost(key, target.version, columns, pinned.schema.names)
+            what = f"'{key}' has other columns at version {target.version} than the schema of the graph"
+            raise DamagedError(f"storage: {what} ({reason(error)}): {WAY_OUT}") from error
         raise ConflictError(
-            f"the schema of '{table_key}' changed while rows of it were written; nothing has changed, run it again"
+            f"the schema of '{key}' changed while rows of it were written; nothing has changed, run it again"
         ) from error
 
 
@@ -99,7 +106,8 @@ def stage_rows(
     """Writes one fragment. `row_ids` are the stable row ids that the leading rows keep (they replace stored rows).
     ConflictError where the table has other columns by now: Lance compares with its newest version.
     """
-    with reading(f"stage rows of '{target.table_key}'"), _columns_kept(target.table_key):
+    kept = _columns_kept(target, rows.schema.names, options)
+    with reading(f"stage rows of '{target.table_key}'"), kept:
         fragments = write_fragments(
             rows,
             target.uri,
