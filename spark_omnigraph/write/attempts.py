@@ -11,7 +11,7 @@ from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, StorageError, VersionExpiredError
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.lost import refuse_lost
+from spark_omnigraph.storage.tables.scan import refuse_lost
 
 ATTEMPTS = 5
 """Times that a write is tried while others keep winning."""

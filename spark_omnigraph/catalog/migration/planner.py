@@ -111,8 +111,9 @@ def _refuse_unused(values: Values, steps: list[SchemaStep]) -> None:
         for step in steps
         if isinstance(step, AddProperty | RequireProperty) and step.value is not None
     }
+    refused = {step.table_key for step in steps if isinstance(step, Unsupported)}  # which says more
     for key, name in values:
-        if (key, name) not in used:
+        if (key, name) not in used and key not in refused:
             place = f"{key.type_name}.{name}"
             raise BadRequestError(
                 f"no stored row takes the value of '{place}': the schema change neither adds that property to a type "

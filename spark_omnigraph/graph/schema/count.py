@@ -40,8 +40,7 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.lost import refuse_lost
-from spark_omnigraph.storage.tables.scan import PinnedTable, fragment_sizes, group_fragments, open_pinned
+from spark_omnigraph.storage.tables.scan import PinnedTable, fragment_sizes, group_fragments, open_pinned, refuse_lost
 from spark_omnigraph.validate.batch import BatchChecker
 from spark_omnigraph.write.candidates import target_of
 from spark_omnigraph.write.checker import Finding, WriteChecker

@@ -13,7 +13,7 @@ from lance.bitmap import Bitmap
 
 from spark_omnigraph.errors import DamagedError
 from spark_omnigraph.storage.faults import reading
-from spark_omnigraph.storage.tables.lost import WAY_OUT
+from spark_omnigraph.storage.tables.scan import LOST_COLUMN
 
 if TYPE_CHECKING:
     from lance.lance.indices import IndexDescription
@@ -218,7 +218,7 @@ def build(dataset: LanceDataset, want: WantedIndex, upkeep: Upkeep | None) -> In
     Without segments when there is nothing to do: a vector column without values has nothing to be trained on.
     """
     if want.column not in dataset.schema.names:
-        raise DamagedError(f"storage: {dataset.uri} has no column '{want.column}', and the schema has: {WAY_OUT}")
+        raise DamagedError(f"storage: {dataset.uri} has no column '{want.column}', and the schema has: {LOST_COLUMN}")
     indexes, nothing = coverage(dataset), IndexBuild(want.column)
     if not is_due(want, indexes, upkeep):
         return nothing

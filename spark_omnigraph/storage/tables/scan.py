@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
 
-from spark_omnigraph.errors import BadRequestError, StorageError, VersionExpiredError
+from spark_omnigraph.errors import BadRequestError, DamagedError, StorageError, VersionExpiredError
 from spark_omnigraph.manifest.snapshot import GraphMark
 from spark_omnigraph.records.mode import REMOTE_SCHEMES
 from spark_omnigraph.redaction import excerpt
@@ -38,6 +38,13 @@ TASK_ROWS = 100_000
 BLOB_RUN_BYTES = 32 << 20
 EXTERNAL_BLOB_BYTES = 4 << 20
 """What an external blob counts for: its descriptor does not know its size."""
+
+LOST_COLUMN = (
+    "another program changed the table, or put the schema files of another state there. Put the table's folder or the "
+    "schema files back from a backup; or give up the values of a property that is in no key: schema apply with a "
+    "schema without it makes both fit, and once more with it brings it back without values"
+)
+"""The way out for a table that lacks a column of its schema."""
 
 UPDATED = "_row_last_updated_at_version"
 """Of a row, the version of the table that gave it its values; compaction leaves it alone."""
@@ -78,6 +85,15 @@ class FragmentSize:
 def column_names(table: PinnedTable) -> list[str]:
     """Columns that the pinned version stores."""
     return list(open_pinned(table).schema.names)
+
+
+def refuse_lost(table_key: str, version: int, wanted: Iterable[str], stored: Collection[str]) -> None:
+    """DamagedError for a table that lacks one of these columns at a version, with the way out."""
+    lost = [name for name in wanted if name not in stored]
+    if lost:
+        named = ", ".join(f"'{name}'" for name in lost)
+        what = f"'{table_key}' has no column {named} at version {version}, and the schema of the graph has"
+        raise DamagedError(f"storage: {what}: {LOST_COLUMN}")
 
 
 def column_ids(table: PinnedTable) -> dict[str, int]:

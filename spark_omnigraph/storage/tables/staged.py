@@ -20,8 +20,7 @@ from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, S
 from spark_omnigraph.storage.faults import reading, reason
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.objects.small import Objects
-from spark_omnigraph.storage.tables.lost import WAY_OUT, refuse_lost
-from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
+from spark_omnigraph.storage.tables.scan import LOST_COLUMN, PinnedTable, open_pinned, refuse_lost
 
 _MAJOR, _MINOR = (int(part) for part in STORAGE_VERSION.split("."))
 _OTHER_COLUMNS = "Append with different schema"
@@ -94,7 +93,7 @@ def _columns_kept(target: TableTarget, columns: Sequence[str], options: Mapping[
         if int(pinned.latest_version) == target.version:
             refuse_lost(key, target.version, columns, pinned.schema.names)
             what = f"'{key}' has other columns at version {target.version} than the schema of the graph"
-            raise DamagedError(f"storage: {what} ({reason(error)}): {WAY_OUT}") from error
+            raise DamagedError(f"storage: {what} ({reason(error)}): {LOST_COLUMN}") from error
         raise ConflictError(
             f"the schema of '{key}' changed while rows of it were written; nothing has changed, run it again"
         ) from error
@@ -106,8 +105,8 @@ def stage_rows(
     """Writes one fragment. `row_ids` are the stable row ids that the leading rows keep (they replace stored rows).
     ConflictError where the table has other columns by now: Lance compares with its newest version.
     """
-    kept = _columns_kept(target, rows.schema.names, options)
-    with reading(f"stage rows of '{target.table_key}'"), kept:
+    of_table = _columns_kept(target, rows.schema.names, options)
+    with reading(f"stage rows of '{target.table_key}'"), of_table:
         fragments = write_fragments(
             rows,
             target.uri,

@@ -216,6 +216,8 @@ def rewritten(graph: Graph, table: str, types: dict[str, pa.DataType], nullable:
 def test_a_property_like_one_that_is_stored_in_another_type_is_written(kites: Graph) -> None:
     rewritten(kites, "node:Kite", {"hue": pa.large_string()})
     rewritten(kites, "edge:Tied", {"since": pa.int16()})
+    planned = kites.plan_schema(LIKE, values=ALIKE)
+    assert [each.rewritten for each in planned.steps] == [2, 1]
     kites.apply_schema(LIKE, values=ALIKE)
     assert kites.entity("node:Kite", "a") == {"id": "a", "hue": "red", "label": "red", "span": 1.5, "tag": "a"}
     assert kites.entity("edge:Tied", "t") == {"id": "t", "src": "a", "dst": "b", "since": 3, "until": 3}

@@ -92,6 +92,58 @@ def test_rows_of_one_step(
 
 
 @pytest.mark.parametrize(
+    ("body", "values", "expected"),
+    [
+        ("s: String?  n: I32?  b: Blob?  t: String?", {"t": "s"}, [("add_property", "columns")]),
+        ("s: String?  n: I32?  b: Blob?  t: I64?", {"t": "n"}, [("add_property", "values")]),
+        ("s: String  n: I32?  b: Blob?", {"s": "tag"}, [("require_property", "values")]),
+        (
+            "s: String?  n: I64?  b: Blob?  t: I32?",
+            {"t": "n"},
+            [("widen_property", "values"), ("add_property", "columns")],
+        ),
+        (
+            "s: String?  n: I32?  b: Blob  t: String?",
+            {"t": "s"},
+            [("require_property", "nothing"), ("add_property", "rows")],
+        ),
+        (
+            "M s: String?  n: I32?  b: Blob?  t: String?",
+            {"t": "s"},
+            [("rename_type", "rows"), ("add_property", "rows")],
+        ),
+        ("s: String?  n: I32?  b: Blob?  c: Bool?", {"c": None}, [("add_property", "values")]),
+    ],
+    ids=["like", "wider", "required", "like and wider", "blob", "renamed", "one value"],
+)
+def test_what_a_plan_says_is_written_is_written(
+    tmp_path: Path, body: str, values: dict[str, str | None], expected: list[tuple[str, str]]
+) -> None:
+    """No file comes where none is told of; the change feed shows the rows all the same."""
+    graph = Graph.init(tmp_path / "g", "node K { tag: String @key  s: String?  n: I32?  b: Blob? }")
+    rows = [{"tag": f"k{i}", "s": f"s{i}", "n": i, "b": "base64:AAEC"} for i in range(3)]
+    graph.load([json.dumps({"type": "K", "data": row}) for row in rows], options=NO_INDEX)
+    is_renamed = body.startswith("M ")
+    name = "M" if is_renamed else "K"
+    marked = 'M @rename_from("K")' if is_renamed else name
+    text = f"node {marked} {{ tag: String @key  {body.removeprefix('M ')} }}"
+    given = {f"{name}.{prop}": True if other is None else FromColumn(other) for prop, other in values.items()}
+    found = graph.plan_schema(text, values=given)
+    assert [(each.step.kind, str(each.work)) for each in found.steps] == expected
+    assert [each.rewritten for each in found.steps] == [3 * (work in ("values", "rows")) for _, work in expected]
+    assert [each["writes"] for each in found.to_dict()["steps"]] == [work for _, work in expected]  # type: ignore[attr-defined]  # a list of mappings
+    filled = [each.shows_updates for each in found.steps if each.step.kind == "add_property"]
+    assert all(filled)
+
+    def data() -> set[str]:
+        return {each.path for each in graph.store.objects.walk("nodes") if "/data/" in each.path}
+
+    before = data()
+    graph.apply_schema(text, values=given)
+    assert bool(data() - before) is any(work in ("values", "rows") for _, work in expected)
+
+
+@pytest.mark.parametrize(
     ("card", "broken"), [("0..3", 0), ("0..2", 1), ("0..0", 4), ("2..", 1), ("3..3", 1), ("4..", 4)]
 )
 def test_edges_of_sources_that_have_some(kites: Graph, card: str, broken: int) -> None:
@@ -281,6 +333,13 @@ def test_branches_are_named(tmp_path: Path) -> None:
 def test_values_that_do_not_fit_are_refused(kites: Graph, values: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         kite(kites, f"{SAME}  size: I32", values=values)
+
+
+def test_of_a_type_that_cannot_be_changed_so_that_is_told_and_not_its_values(kites: Graph) -> None:
+    """The value is for a step that the refused one stands in for."""
+    body = 'm: I32? @rename_from("n")  n: I32?  hue: String?  mail: String?'
+    found = kite(kites, body, values={"Kite.n": 1})
+    assert found.unsupported == ("property 'Kite.m' is renamed from 'n', but 'n' is still declared",)
 
 
 def test_a_change_that_is_made_already_is_no_step_whatever_values_it_gave(kites: Graph) -> None:
