@@ -97,8 +97,10 @@ def check(seed: int, folder: Path, hard: bool) -> bool:
         assert (exported(graph), graph.schema(), graph.snapshot().version) == (old, schema_steps.text(before), version)
         check_format(root)
         return False
+    files = data_files(graph)
     report = graph.apply_schema(text, values=values, allow_data_loss=hard)
     assert report.applied is bool(preview.steps), seed
+    assert bool(data_files(graph) - files) is any(each.rewritten for each in preview.steps), seed
     naive = Graph.init(folder / f"n{seed}", text)
     wanted = schema_steps.records(schema_steps.migrated(data, after))
     if wanted:
