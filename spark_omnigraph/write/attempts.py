@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
 from typing import TypeVar
 
 from spark_omnigraph.commit.contract import read_catalog
@@ -43,7 +44,8 @@ def in_attempts(
     while True:
         left -= 1
         try:
-            return attempt()
+            with lost_columns_named(store, branch):
+                return attempt()
         except lost as conflict:
             moved = conflict.table_key if isinstance(conflict, ExpectedVersionMismatch) else ""
             tables = again(moved) if left else None
@@ -54,11 +56,18 @@ def in_attempts(
             if tables is None:
                 raise
             expired = True
-        except (KeyError, StorageError) as error:
-            if isinstance(error, KeyError) or _NO_COLUMN.search(str(error)):
-                _refuse_lost_columns(store, branch)
-            raise
         await_turn(store, branch, frozenset({*tables, moved}))
+
+
+@contextmanager
+def lost_columns_named(store: GraphStore, branch: Branch) -> Iterator[None]:
+    """Says of what fails for a column that is not there which table of the branch has lost it: DamagedError."""
+    try:
+        yield
+    except (KeyError, StorageError) as error:
+        if isinstance(error, KeyError) or _NO_COLUMN.search(str(error)):
+            _refuse_lost_columns(store, branch)
+        raise
 
 
 def _refuse_lost_columns(store: GraphStore, branch: Branch) -> None:

@@ -22,6 +22,7 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.changes import RowChanges, read_rows, row_changes
 from spark_omnigraph.storage.tables.scan import PinnedTable, column_ids, open_pinned
 from spark_omnigraph.words import TextEnum, nearest
+from spark_omnigraph.write.attempts import lost_columns_named
 
 
 class Operation(TextEnum):
@@ -231,9 +232,10 @@ def diff(
     chosen = wanted or DiffFilter()
     _check("type", chosen.type_names, tuple(entity.name for entity in catalog.tables()))
     changes: list[RowChange] = []
-    for table in changed_tables(store, catalog, before, after):
-        if chosen.wants_table(table.entity.table_key):
-            changes.extend(_listed(table, chosen, after.version))
+    with lost_columns_named(store, after.branch):
+        for table in changed_tables(store, catalog, before, after):
+            if chosen.wants_table(table.entity.table_key):
+                changes.extend(_listed(table, chosen, after.version))
     return Diff(before.version, after.version, after.branch, tuple(changes))
 
 

@@ -31,7 +31,7 @@ from spark_omnigraph.manifest.facts import CommitFacts, RowFacts
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.vectors import Rows
-from spark_omnigraph.write.attempts import in_attempts
+from spark_omnigraph.write.attempts import in_attempts, lost_columns_named
 from spark_omnigraph.write.candidates import candidate, fork_first, target_of
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.personal import without_personal
@@ -46,7 +46,7 @@ def embed(store: GraphStore, request: EmbedRequest) -> EmbedReport:
     after bounded replanning. What was answered is kept, and is not asked again.
     """
     run = _EmbedRun(store, request)
-    with _scratch(request):
+    with _scratch(request), lost_columns_named(store, request.branch):
         run.once()
         while run.planner.is_cut and not request.bounds.dry_run:
             run.once()

@@ -32,7 +32,7 @@ from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.index import Upkeep
-from spark_omnigraph.write.attempts import ATTEMPTS
+from spark_omnigraph.write.attempts import ATTEMPTS, lost_columns_named
 from spark_omnigraph.write.indexes import ensure_indices
 
 OUTSIDE = (
@@ -94,6 +94,11 @@ def erase(store: GraphStore, request: EraseRequest) -> EraseReport:
     """Erases a row on all branches, with its edges; an id that is nowhere is done at once. NotFoundError for a type
     that there is not.
     """
+    with lost_columns_named(store, None):
+        return _erase(store, request)
+
+
+def _erase(store: GraphStore, request: EraseRequest) -> EraseReport:
     search = Search.of(store, request.table, request.id)
     held, loose = search.held(), search.loose()
     if not request.confirm or not (held or loose):

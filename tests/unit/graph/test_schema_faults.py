@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import ConflictError, FromColumn, Graph, LoadOptions, StorageError
+from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.errors import DamagedError
 from spark_omnigraph.graph.schema import tables as schema_tables
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
@@ -126,6 +127,34 @@ WRITES: dict[str, Write] = {
     "mutate": lambda g: g.mutate('query q() { update Kite set { hue: "blue" } where tag = "a" }'),
     "where": lambda g: g.mutate('query q() { update Kite set { hue: "blue" } where span > 1.0 }'),
 }
+
+
+BY_ID: dict[str, Write] = {
+    "rule": lambda g: g.apply_schema(KITES.replace("F64?", "F64? @unique")),
+    "new property": lambda g: g.apply_schema(WIDER),
+    "append": lambda g: g.load(['{"type": "Kite", "data": {"tag": "c"}}'], options=NO_INDEX),
+    "restore": lambda g: g.restore(version=1, confirm=True),
+    "erase": lambda g: g.erase("node:Kite", "a", confirm=True),
+    "diff": lambda g: g.diff(1),
+}
+
+
+@pytest.mark.parametrize("call", BY_ID.values(), ids=BY_ID)
+def test_a_table_that_has_lost_its_ids_says_so(kites: Graph, call: Write) -> None:
+    without(kites, "node:Kite", "id")
+    with pytest.raises(DamagedError, match=r"'node:Kite' has no column 'id' at version 2, .*from a backup"):
+        call(kites)
+
+
+@pytest.mark.parametrize("column", ["about", "v"])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_vectors_are_not_asked_for_where_a_column_is_lost(tmp_path: Path, column: str, dry_run: bool) -> None:
+    text = 'node Doc { slug: String @key  about: String?  v: Vector(4)? @embed("about") }'
+    graph = Graph.init(tmp_path / "g", text)
+    graph.load(['{"type": "Doc", "data": {"slug": "a", "about": "one"}}'], options=NO_INDEX)
+    without(graph, "node:Doc", column)
+    with pytest.raises(DamagedError, match=f"'node:Doc' has no column '{column}' at version 2"):
+        graph.embed("Doc", "v", MockEmbedder(), dry_run=dry_run)
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
