@@ -1,10 +1,11 @@
 """A store of vectors outside of any graph: what a provider answered, by what it was asked, and what else is known of
 rows.
 
-    answers_<n>   `key`, `vector` (n numbers), `at`; the first row of a key counts
+    answers_<n>   `key`, `at`, `check`, `vector` (n numbers); the first row of a key counts
     rows          `place`, `id`, `key`, `model`, `at`; the last row of a place and an id counts
 
-A key is a digest, from which no text can be read back. Rows are only ever added, by any number of processes at once,
+A key is a digest, from which no text can be read back. `check` is the checksum of the vector; datasets of earlier
+versions have none, and stay without. Rows are only ever added, by any number of processes at once,
 so nothing here needs a turn, and nothing that is missing is more than a question that is asked again.
 """
 
@@ -25,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.embed.hashes import checksums
 from spark_omnigraph.embed.vectors import Vectors, have_length
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.predicates.sql import is_text_of
@@ -50,6 +52,7 @@ _KEPT = timedelta(days=1)
 _PLAIN = {"lance-encoding:compression": "none"}
 """Of a column of digests, in which there is nothing to find that could be said shorter."""
 _KEY, _AT = pa.field("key", pa.string(), False, _PLAIN), pa.field("at", pa.int64(), False)
+_CHECK = pa.field("check", pa.uint64(), False, _PLAIN)
 _PLACE, _ID, _MODEL = (pa.field(name, pa.string(), False) for name in ("place", "id", "model"))
 _ANSWERS = "answers_"
 _ROWS = pa.schema([_PLACE, _ID, _KEY, _MODEL, _AT])
@@ -67,7 +70,7 @@ def answered(keys: pa.Array, vectors: npt.NDArray[np.float32]) -> pa.RecordBatch
     """Answers of now by their keys, as a store has them. The numbers are not copied."""
     schema = _schema_of(_answers(vectors.shape[1]))
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), type=schema.field("vector").type)
-    return pa.RecordBatch.from_arrays([keys, _now(len(keys)), column], schema=schema)
+    return pa.RecordBatch.from_arrays([keys, _now(len(keys)), pa.array(checksums(vectors)), column], schema=schema)
 
 
 def numbers_of(vectors: pa.Array) -> Vectors:
@@ -114,8 +117,9 @@ class Answers:
         if self.table is not None:
             with _reading_answers(self.table.uri), reading(f"read vectors of {self.table.uri}"):
                 rows = max(1, TIDY_VALUES // self.dimension)
-                for batch in open_pinned(self.table).scanner(columns=["vector"], batch_size=rows).to_batches():
-                    yield batch.column(0)
+                dataset = open_pinned(self.table)
+                for batch in dataset.scanner(columns=_checked(dataset), batch_size=rows).to_batches():
+                    yield _as_written(dataset.uri, *batch.columns)
 
     def reader(self) -> AnswerReader:
         """Opened once, read many times."""
@@ -146,10 +150,21 @@ class AnswerReader:
         with _reading_answers(dataset.uri):
             with reading(f"read vectors of {dataset.uri}"):
                 # A table that is in one piece is not copied; an array of one piece would be.
-                found = dataset._take_rows(rows.tolist(), columns=["vector"]).combine_chunks().column(0).chunk(0)
-            if not have_length(numbers_of(found)).all():
-                raise StorageError(f"storage: a vector of {dataset.uri} is not as it was written")
-        return found
+                found = dataset._take_rows(rows.tolist(), columns=_checked(dataset)).combine_chunks()
+            return _as_written(dataset.uri, *(column.chunk(0) for column in found.columns))
+
+
+def _checked(dataset: lance.LanceDataset) -> list[str]:
+    """The columns of vectors, and of their checksums where there are some."""
+    return [name for name in ("vector", "check") if name in dataset.schema.names]
+
+
+def _as_written(uri: str, vectors: pa.Array, checks: pa.Array | None = None) -> pa.Array:
+    """The vectors. StorageError where one is not what was added; without checksums, where it has no length of 1."""
+    numbers = numbers_of(vectors)
+    if not (have_length(numbers) if checks is None else checksums(numbers) == np.asarray(checks)).all():
+        raise StorageError(f"storage: a vector of {uri} is not as it was written")
+    return vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +241,8 @@ class VectorStore:
                     if "was not found" in str(error):
                         return None
                     raise
-            wanted = _schema_of(name)
-            if {field.name: field.type for field in dataset.schema} != {field.name: field.type for field in wanted}:
+            found, wanted = ({each.name: each.type for each in schema} for schema in (dataset.schema, _schema_of(name)))
+            if found not in (wanted, {column: wanted[column] for column in wanted if column != _CHECK.name}):
                 raise StorageError(f"storage: {self._uri(name)} has other columns than a cache of vectors")
             return dataset
 
@@ -241,7 +256,7 @@ class VectorStore:
                 if dataset is None:
                     raise StorageError(f"storage: {failure}") from failure
         try:
-            append_batches(dataset, rows, self.options)
+            append_batches(dataset, [part.select(dataset.schema.names) for part in rows], self.options)
         except CommitFailed as failure:
             raise StorageError(f"storage: {failure}") from failure
 
@@ -266,7 +281,7 @@ def _schema_of(name: str) -> pa.Schema:
     if not name.startswith(_ANSWERS):
         return _ROWS
     kind = vector_type(int(name.removeprefix(_ANSWERS)))
-    return pa.schema([_KEY, _AT, pa.field("vector", kind, nullable=False)])
+    return pa.schema([_KEY, _AT, _CHECK, pa.field("vector", kind, nullable=False)])
 
 
 def _is_in_a_graph(place: str, options: Mapping[str, str]) -> bool:
