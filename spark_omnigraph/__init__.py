@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.embed.callables import embedder_of as embedder_of
     from spark_omnigraph.embed.config import EmbedConfig as EmbedConfig
     from spark_omnigraph.embed.config import Provider as Provider
+    from spark_omnigraph.embed.counts import PropertyCounts as PropertyCounts
     from spark_omnigraph.embed.embedder import Embedded as Embedded
     from spark_omnigraph.embed.embedder import Embedder as Embedder
     from spark_omnigraph.embed.embedder import Role as Role
@@ -98,7 +99,6 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.changes.diff import RowChange as RowChange
     from spark_omnigraph.graph.delete.by_id import DeleteReport as DeleteReport
     from spark_omnigraph.graph.embed.report import EmbedReport as EmbedReport
-    from spark_omnigraph.graph.embed.report import PropertyCounts as PropertyCounts
     from spark_omnigraph.graph.embed.request import EmbedChoices as EmbedChoices
     from spark_omnigraph.graph.embed.request import EmbedMode as EmbedMode
     from spark_omnigraph.graph.export.tables import ExportOutcome as ExportOutcome
@@ -215,6 +215,7 @@ _HOMES = {
     "draw.picture": ("DrawnEdge", "DrawnNode", "DrawnProperty", "SchemaPicture"),
     "embed.callables": ("embedder_of",),
     "embed.config": ("EmbedConfig", "Provider"),
+    "embed.counts": ("PropertyCounts",),
     "embed.embedder": ("Embedded", "Embedder", "Role", "Usage"),
     "engine.result": ("QueryResult",),
     "errors": (
@@ -228,7 +229,7 @@ _HOMES = {
     ),
     "graph.changes.diff": ("Diff", "DiffFilter", "Operation", "RowChange"),
     "graph.delete.by_id": ("DeleteReport",),
-    "graph.embed.report": ("EmbedReport", "PropertyCounts"),
+    "graph.embed.report": ("EmbedReport",),
     "graph.embed.request": ("EmbedChoices", "EmbedMode"),
     "graph.export.tables": ("ExportOutcome", "WrittenTable"),
     "graph.handle": ("Graph",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.embed.local import EXTRA, WORDLLAMA, is_installed
+from spark_omnigraph.embed.models.local import EXTRA, WORDLLAMA, is_installed
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.provider import embedding_config
 

@@ -80,6 +80,16 @@ class Streamed(Protocol):
         """
 
 
+@runtime_checkable
+class Limited(Protocol):
+    """An embedder that may be asked so much in a minute, by all tasks together."""
+
+    def share_of(self, tasks: int | None, name: str | None) -> Embedder:
+        """What one of so many tasks asks that were told this one; in one process, those of a `name` keep one pace.
+        EmbeddingConfigError where nobody knows how many tasks there are, and there is a limit to share.
+        """
+
+
 def ask(embedder: Embedder, texts: Sequence[str], dimension: int, role: Role) -> Embedded:
     """What an embedder gives, looked at: whoever wrote it, an answer that is no vector of these numbers is a failure of
     its text. EmbeddingConfigError for another number of vectors, or of another dimension.

@@ -12,6 +12,7 @@ from itertools import islice
 
 import msgspec
 
+from spark_omnigraph.embed.counts import PropertyCounts, took
 from spark_omnigraph.embed.embedder import Embedder, Role, ask
 from spark_omnigraph.embed.record_texts import Selector, record_text, rendered
 from spark_omnigraph.errors import BadRequestError, EmbeddingError
@@ -58,8 +59,27 @@ class FileCounts:
     embedded_rows: int = 0
     cleaned_rows: int = 0
     failed_rows: int = 0
+    distinct: int = 0
+    """Texts, each once among those that are asked for together."""
+    requests: int = 0
+    retries: int = 0
+    tokens: int | None = None
+    """The provider's own count, None where it says none."""
+    bytes: int = 0
+    """Of these texts, in UTF-8."""
     failures: list[str] = field(default_factory=list)
     """What the first ones that failed say."""
+
+    @property
+    def of_all(self) -> PropertyCounts:
+        """What asking takes, as it is counted elsewhere."""
+        return PropertyCounts(
+            distinct=self.distinct, requests=self.requests, retries=self.retries, tokens=self.tokens, bytes=self.bytes
+        )
+
+    def taken(self, counts: PropertyCounts) -> None:
+        """What asking takes: as it was counted, or estimated."""
+        self.requests, self.retries, self.tokens = counts.requests, counts.retries, counts.tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +138,16 @@ def checked_spec(spec: FileSpec) -> FileSpec:
 def embed_lines(
     lines: Iterable[str], choice: FileChoice, embedder: Embedder | None, counts: FileCounts, most_failed: int = 0
 ) -> Iterator[str]:
-    """The lines with vectors, blank ones left out; `counts` says what was done. No embedder is needed to clean.
+    """The lines with vectors, blank ones left out; `counts` says what was done. No embedder is needed to clean, nor to
+    count what there is to ask for.
 
     BadRequestError for a line that is no JSON, EmbeddingError when more than `most_failed` rows get no vector: the
     others stay as they were.
     """
     rows = _rows(lines, choice, counts)
     while some := list(islice(rows, _TOGETHER)):
-        vectors = _vectors(some, choice.spec.dimension, embedder, counts) if embedder is not None else {}
+        texts = _texts(some, counts)
+        vectors = _vectors(some, texts, choice.spec.dimension, embedder, counts) if embedder is not None else {}
         if counts.failed_rows > most_failed:
             raise EmbeddingError(f"{counts.failed_rows} rows got no vector: {'; '.join(counts.failures)}")
         for row in some:
@@ -141,12 +163,20 @@ def embed_lines(
                 yield row.line
 
 
+def _texts(rows: Sequence[_FileRow], counts: FileCounts) -> list[str]:
+    """The texts of rows, each once."""
+    texts = list(dict.fromkeys(row.text for row in rows if row.text is not None))
+    counts.distinct += len(texts)
+    counts.bytes += sum(len(text.encode(errors="surrogatepass")) for text in texts)
+    return texts
+
+
 def _vectors(
-    rows: Sequence[_FileRow], dimension: int, embedder: Embedder, counts: FileCounts
+    rows: Sequence[_FileRow], asked: Sequence[str], dimension: int, embedder: Embedder, counts: FileCounts
 ) -> Mapping[str | None, msgspec.Raw]:
-    """JSON of the vector of each text; equal texts are asked for once."""
-    asked = list(dict.fromkeys(row.text for row in rows if row.text is not None))
+    """JSON of the vector of each text."""
     found = ask(embedder, asked, dimension, Role.DOCUMENT)
+    counts.taken(counts.of_all + took(len(asked), found.usage))
     failed = {asked[at]: message for at, message in found.failures.items()}
     for row in rows:
         if row.text in failed:

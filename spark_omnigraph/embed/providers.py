@@ -7,13 +7,13 @@ from __future__ import annotations
 from importlib import import_module
 
 from spark_omnigraph.embed.config import EmbedConfig, Provider
-from spark_omnigraph.embed.embedder import Embedder
+from spark_omnigraph.embed.embedder import Embedder, Limited
 from spark_omnigraph.embed.mock import MockEmbedder
 
 _CLASSES = {
     Provider.OPENAI: ("remote", "RemoteEmbedder"),
     Provider.GEMINI: ("remote", "RemoteEmbedder"),
-    Provider.LOCAL: ("local", "LocalEmbedder"),
+    Provider.LOCAL: ("models.local", "LocalEmbedder"),
 }
 
 
@@ -24,3 +24,8 @@ def embedder_for(config: EmbedConfig) -> Embedder:
     module, name = _CLASSES[config.provider]
     made: Embedder = getattr(import_module(f"spark_omnigraph.embed.{module}"), name)(config)
     return made
+
+
+def sharing(embedder: Embedder, tasks: int | None, name: str | None = None) -> Embedder:
+    """`Limited.share_of` of any embedder."""
+    return embedder.share_of(tasks, name) if isinstance(embedder, Limited) else embedder

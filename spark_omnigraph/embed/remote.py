@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from spark_omnigraph.embed.config import BASE_URL, MODEL, EmbedConfig
+from spark_omnigraph.embed.config import BASE_URL, MODEL, REQUESTS, TOKENS, EmbedConfig, shared_limits
 from spark_omnigraph.embed.embedder import Embedded, Patience, Role, Usage, check_dimension, together
 from spark_omnigraph.embed.http import Answer, Connections, TransportError
 from spark_omnigraph.embed.pace import Pace, retry_after
@@ -98,6 +98,15 @@ class RemoteEmbedder:
 
     def __repr__(self) -> str:
         return f"RemoteEmbedder({self._config!r})"
+
+    def share_of(self, tasks: int | None, name: str | None) -> RemoteEmbedder:
+        """As `Limited.share_of`."""
+        if tasks is None and (self._config.requests_per_minute or self._config.tokens_per_minute):
+            raise EmbeddingConfigError(
+                f"what {REQUESTS} and {TOKENS} allow is for all tasks together, and nobody knows how many ask at a "
+                "time: say it by the option embedTasks, or in Spark's configuration (spark.default.parallelism)"
+            )
+        return RemoteEmbedder(shared_limits(self._config, tasks or 1), name or self._name)
 
     @property
     def model(self) -> str:

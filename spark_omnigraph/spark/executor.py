@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 import socket
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from pyspark.sql.functions import spark_partition_id
 from spark_omnigraph.errors import InternalError, OmnigraphError
 from spark_omnigraph.spark.delta_tables import SparkTable, own_session, release
 from spark_omnigraph.spark.errors import JavaError, missing_package, task_failure
+from spark_omnigraph.spark.session import slots_of
 from spark_omnigraph.storage.delta_write import Followed
 
 T = TypeVar("T")
@@ -32,7 +33,6 @@ CHUNK_BYTES = 64 << 20
 _ROW = pa.schema([("item", pa.int64()), ("part", pa.int32()), ("status", pa.string()), ("payload", pa.binary())])
 _DDL = "item bigint, part int, status string, payload binary"
 _DONE, _REFUSED, _MISSING = "done", "refused", "missing"
-_LOCAL_MASTER = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
 _PROBE_ROWS = 4096
 _WAVE = 8
 """Tasks a slot in one job of Spark. Results come when a job ends, so that long work is several jobs: the caller can say
@@ -192,12 +192,9 @@ def _raise_unless_done(status: str | None, payload: bytes, number: int) -> None:
 
 def _task_slots(spark: SparkSession) -> int:
     """Tasks that run at once: what the session is configured for, else what Spark splits a range into."""
-    configured = _setting(spark, "spark.default.parallelism")
-    if configured.isdecimal() and int(configured) > 0:
-        return int(configured)
-    local = _LOCAL_MASTER.fullmatch(_setting(spark, "spark.master"))
-    if local is not None:
-        return int(local.group(1))
+    told = slots_of(partial(_setting, spark))
+    if told is not None:
+        return told
     pieces = spark.range(_PROBE_ROWS).select(spark_partition_id().alias("piece")).toArrow()
     return max(1, len(pieces.column("piece").unique()))
 

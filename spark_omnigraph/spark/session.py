@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from importlib.util import find_spec
@@ -27,6 +28,7 @@ STORAGE_PREFIX = "spark.omnigraph.storage."
 EMBED_KEY = "spark.omnigraph.embed.api_key"
 """Spark configuration below this prefix becomes storage options; the place for secrets of a job."""
 
+_LOCAL_MASTER = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _LOG = logging.getLogger(__name__)
 _LOCAL_CONF: Mapping[str, str] = {
     "spark.ui.enabled": "false",
@@ -143,3 +145,27 @@ def _quiet_logs() -> dict[str, str]:
         _LOG.debug("no logging file for Spark: the package is not unpacked")
         return {}
     return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{os.fspath(file)}"}
+
+
+def slots_of(setting: Callable[[str], str]) -> int | None:
+    """Tasks that run at a time, where `setting` gives the text of a setting, empty where it is not set. None where the
+    settings do not say it, as of executors that come and go without a bound.
+    """
+    parallelism = _number(setting("spark.default.parallelism"))
+    master = _LOCAL_MASTER.fullmatch(setting("spark.master"))
+    if parallelism is not None:
+        return parallelism
+    if master is not None:
+        threads = master.group(1) or "1"
+        return os.cpu_count() or 1 if threads == "*" else int(threads)
+    cores, most = _number(setting("spark.executor.cores")), _number(setting("spark.cores.max"))
+    if most is None and cores is not None:
+        comes_and_goes = setting("spark.dynamicAllocation.enabled") == "true"
+        name = "spark.dynamicAllocation.maxExecutors" if comes_and_goes else "spark.executor.instances"
+        executors = _number(setting(name))
+        most = None if executors is None else executors * cores
+    return None if most is None else max(1, most // (_number(setting("spark.task.cpus")) or 1))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and int(text) > 0 else None

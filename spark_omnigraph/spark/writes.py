@@ -14,6 +14,7 @@ from spark_omnigraph.manifest.facts import checked_metadata, decode_facts
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.spark.api import check_arguments, load_source, register
 from spark_omnigraph.spark.errors import typed_errors
+from spark_omnigraph.spark.executor import SparkExecutor
 from spark_omnigraph.spark.read.options import STORAGE_PREFIX
 from spark_omnigraph.spark.session import application_id
 from spark_omnigraph.spark.session import storage_options as session_storage_options
@@ -94,7 +95,7 @@ def _write(
 ) -> Commit | None:
     spark, run = df.sparkSession, uuid4().hex
     register(spark)
-    given = {**options, "runId": run}
+    given = {**options, **sharing_tasks(spark, options), "runId": run}
     application = application_id(spark)
     if application is not None:
         given["applicationId"] = application
@@ -104,6 +105,14 @@ def _write(
     with typed_errors():
         df.write.format(OmnigraphDataSource.name()).options(**given).mode(replaces).save(uri)
     return _newest(spark, uri, options.get("branch"), col("run_id").isin(run), storage_options)
+
+
+def sharing_tasks(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """The option that says how many tasks ask for vectors at a time, where they ask and it is not given."""
+    named = {name.lower(): text for name, text in options.items()}
+    if named.get("embed", "off").strip().lower() == "off" or "embedtasks" in named:
+        return {}
+    return {"embedTasks": str(SparkExecutor(spark).parallelism)}
 
 
 def _newest(

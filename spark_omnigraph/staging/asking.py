@@ -52,6 +52,11 @@ class Replies:
     failures: Mapping[str, str] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
 
+    @property
+    def texts(self) -> int:
+        """How many were asked for."""
+        return self.answered + len(self.failures)
+
     def __add__(self, other: Replies) -> Replies:
         failures = {**self.failures, **other.failures}
         return Replies(self.answered + other.answered, failures, self.usage + other.usage)

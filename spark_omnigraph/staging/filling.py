@@ -6,7 +6,7 @@ Rows are decoded as if such a property could be null; whether it may stay so is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.types import GIVEN, Catalog, NodeType, Property, embedding_source
+from spark_omnigraph.embed.counts import Properties, PropertyCounts, took
 from spark_omnigraph.embed.embedder import Embedder
+from spark_omnigraph.embed.providers import sharing
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.staging.asking import Asking, without_blank
 from spark_omnigraph.storage.vectors import VectorStore, first_of_each
@@ -31,29 +33,36 @@ def accepting(catalog: Catalog) -> Catalog:
 
 @dataclass(frozen=True, slots=True)
 class VectorFill:
-    """Who gives vectors to the tasks of a load, and where answers are kept. Picklable. Without an embedder nobody is
-    asked: of a dry run, which stages rows that nobody will see.
+    """Who gives vectors to the tasks of a load, and where answers are kept. Picklable. In a dry run, which stages rows
+    that nobody will see, nobody is asked; who would be may be None there: then no answer is known to be kept.
     """
 
     embedder: Embedder | None
     store: VectorStore
+    asks: bool = True
 
     def asking(self, dimension: int) -> Asking | None:
         """What a task asks."""
         return None if self.embedder is None else Asking(self.embedder, dimension, self.store)
 
+    def shared(self, tasks: int | None, name: str | None = None) -> VectorFill:
+        """For one of so many tasks that ask at the same time, None where nobody knows how many these are."""
+        return self if self.embedder is None else replace(self, embedder=sharing(self.embedder, tasks, name))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilledRows:
-    """Rows as they are stored, and what is wrong with those that lack a vector, by row."""
+    """Rows as they are stored, what is wrong with those that lack a vector, by row, and what that took."""
 
     rows: pa.Table
     mistakes: Mapping[int, Mistake]
+    properties: Properties
 
 
 def fill(how: VectorFill, node: NodeType, rows: pa.Table, keep: Bools) -> FilledRows:
     """Gives the rows to keep the vectors that they lack. Raises what `Asking.ask` raises."""
     mistakes: dict[int, Mistake] = {}
+    properties: dict[str, PropertyCounts] = {}
     patches = any(name.startswith(GIVEN) for name in rows.schema.names)
     for prop in node.properties:
         source = embedding_source(prop)
@@ -71,7 +80,8 @@ def fill(how: VectorFill, node: NodeType, rows: pa.Table, keep: Bools) -> Filled
                 rows = _with(rows, GIVEN + prop.name, pc.or_(rows.column(GIVEN + prop.name), brought))
             for row, mistake in column.mistakes():
                 mistakes.setdefault(row, mistake)
-    return FilledRows(rows if patches else rows.cast(physical_schema(node)), mistakes)
+            properties[f"{node.name}.{prop.name}"] = column.counts
+    return FilledRows(rows if patches else rows.cast(physical_schema(node)), mistakes, properties)
 
 
 def _with(rows: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -83,8 +93,10 @@ class _Column:
 
     def __init__(self, how: VectorFill, prop: Property, rows: pa.Table, keep: Bools) -> None:
         self._prop = prop
+        self._how = how
         self._dimension = prop.type.dimension or 0
-        self._asking = how.asking(self._dimension)
+        self.counts = PropertyCounts(rows=int(keep.sum()))
+        """Whole once the answers are there."""
         self._vectors = rows.column(prop.name).combine_chunks()
         self.is_empty: Bools = np.asarray(pc.is_null(self._vectors))
         """Rows that bring no vector."""
@@ -107,25 +119,42 @@ class _Column:
     @cached_property
     def answers(self) -> pa.Array:
         """The column with its answers, null where there is none, or with something where nobody is asked for them."""
-        asking = self._asking
         if not len(self._at):
             return self._vectors
-        if asking is None:
+        asking, is_text = self._how.asking(self._dimension), np.asarray(self._texts.is_valid())
+        self._keys = self._texts if asking is None else asking.keys(self._texts)
+        wanted = self._unanswered(asking, np.flatnonzero(is_text))
+        if asking is None or not self._how.asks:
             would = np.zeros(len(self._vectors), dtype=bool)
-            would[self._at[np.asarray(self._texts.is_valid())]] = True
+            would[self._at[is_text]] = True
             return self._with_zeros(self._vectors, would)
-        self._keys = asking.keys(self._texts)
-        there = np.flatnonzero(self._keys.is_valid())
-        distinct = there[first_of_each(self._keys.drop_null())]
-        unknown = asking.store.answers(self._dimension).find(self._keys.take(pa.array(distinct))) < 0
-        texts, keys = (each.take(pa.array(distinct[unknown])) for each in (self._texts, self._keys))
+        texts, keys = (each.take(pa.array(wanted)) for each in (self._texts, self._keys))
         if len(keys):
-            self._failures = asking.ask(keys, lambda a, b: texts.slice(a, b - a).to_pylist(), len(keys)).failures
+            replies = asking.ask(keys, lambda a, b: texts.slice(a, b - a).to_pylist(), len(keys))
+            self._failures = replies.failures
+            self.counts += took(replies.texts, replies.usage)
         answers = asking.store.answers(self._dimension)
         new = answers.reader().take(answers.find(self._keys))
+        embedded = len(new) - new.null_count
+        self.counts = replace(self.counts, embedded=embedded, failed=int(is_text.sum()) - embedded)
         places = np.arange(len(self._vectors))
         places[self._at] = len(places) + np.arange(len(self._at))
         return pa.concat_arrays([self._vectors, new.cast(self._vectors.type)]).take(pa.array(places))
+
+    def _unanswered(self, asking: Asking | None, there: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where each text stands first that no answer is kept of, among those that are `there`."""
+        distinct = there[first_of_each(self._keys.drop_null())]
+        keys = self._keys.take(pa.array(distinct))
+        wanted = distinct if asking is None else distinct[asking.store.answers(self._dimension).find(keys) < 0]
+        self.counts = replace(
+            self.counts,
+            missing=len(there),
+            blank=len(self._at) - len(there),
+            distinct=len(distinct),
+            cached=len(distinct) - len(wanted),
+            bytes=pc.sum(pc.binary_length(self._texts.take(pa.array(wanted)))).as_py() or 0,
+        )
+        return wanted
 
     def mistakes(self) -> Iterator[tuple[int, Mistake]]:
         """Rows without a vector that should have one."""

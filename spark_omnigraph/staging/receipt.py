@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
+from spark_omnigraph.embed.counts import Properties
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.manifest.snapshot import no_table
 from spark_omnigraph.records.changes.ranks import RecordChanges, joined_changes
@@ -135,6 +136,8 @@ class RangeReceipt:
     """Stored edges that have the ends of those of the range."""
     unchanged: Mapping[str, bytes] = field(default_factory=dict)
     """By table the packed addresses of stored rows that were compared, and are as the range has them."""
+    properties: Properties = field(default_factory=dict)
+    """What it took to give rows the vectors that they lack."""
 
     @property
     def bad_total(self) -> int:

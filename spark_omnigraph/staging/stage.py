@@ -20,6 +20,7 @@ import pyarrow as pa
 from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import NodeType
+from spark_omnigraph.embed.counts import PropertyCounts, summed
 from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.records.changes.ranks import joined_changes
 from spark_omnigraph.records.frames.mapping import TableInput
@@ -97,6 +98,7 @@ class _Stager:
         self._new_ids: Counter[str] = Counter()
         self._known_edges = KnownEdges()
         self._unchanged: dict[str, list[npt.NDArray[np.uint64]]] = {}
+        self._properties: dict[str, PropertyCounts] = {}
         self._lines = 0
 
     def run(self, pieces: Iterable[Piece]) -> None:
@@ -127,6 +129,7 @@ class _Stager:
             new_ids=dict(self._new_ids),
             known_edges=self._known_edges,
             unchanged={key: packed(np.concatenate(parts)) for key, parts in self._unchanged.items()},
+            properties=self._properties,
         )
 
     def reject(self, rejected: list[Rejected]) -> None:
@@ -259,6 +262,7 @@ class _Stager:
         found = fill(how, entity, rows, keep)
         if found.mistakes and self._skip is not None:
             raise EmbeddingError(f"texts of {key.type_name} that were answered are not in the cache any more")
+        self._properties = summed([self._properties, found.properties])
         dropped[list(found.mistakes)] = True
         self._refuse(key, waiting, rows, found.mistakes)
         return found.rows, dropped

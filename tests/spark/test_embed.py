@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -18,6 +20,7 @@ from spark_omnigraph.embed.embedder import Role
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.errors import EmbeddingConfigError
 from spark_omnigraph.spark.errors import typed_errors
+from spark_omnigraph.spark.write.options import tasks_beside
 from tests.support.embedding_server import Act, EmbeddingServer, Reply, refusal
 
 SCHEMA = 'node Film { name: String @key  plot: String?  year: I32?  v: Vector(4)? @embed("plot") }'
@@ -70,6 +73,17 @@ def _task_of(body: dict[str, Any]) -> str | None:
     """What the texts of a request are said to be for, where its shape says it."""
     found: str | None = body.get("requests", [body])[0].get("taskType")
     return found
+
+
+def test_a_task_knows_how_many_run_at_a_time(spark: SparkSession) -> None:
+    """Settings of the session come with each task: what a minute allows is divided by them where a frame is written."""
+
+    def told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"tasks": [tasks_beside()]})
+
+    rows = spark.range(1).mapInArrow(told, "tasks bigint").collect()
+    assert [row["tasks"] for row in rows] == [SparkExecutor(spark).parallelism]
 
 
 def test_frames_ask_while_they_are_written(spark: SparkSession, provider: EmbeddingServer, tmp_path: Path) -> None:

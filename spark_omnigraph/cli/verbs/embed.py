@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 
-from spark_omnigraph.cli.config import JobConfig
-from spark_omnigraph.cli.output.log import log_bad_rows, say_table
+from spark_omnigraph.cli.output.log import log_bad_rows
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.embed_file import embed_file, is_of_file
-from spark_omnigraph.cli.verbs.provider import provider_of
+from spark_omnigraph.cli.verbs.provider import cost_of, most_tokens, provider_of, say_dry_run, say_properties
+from spark_omnigraph.embed.config import EmbedConfig
+from spark_omnigraph.embed.counts import PropertyCounts
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.embed.report import EmbedReport
 from spark_omnigraph.graph.embed.request import EmbedMode
 from spark_omnigraph.graph.handle import Graph
-
-_SHOWN = ("rows", "missing", "stale", "blank", "distinct", "cached", "requested", "embedded", "cleaned", "failed")
 
 
 def embed(job: Job) -> VerbOutcome:
@@ -48,14 +46,13 @@ def embed(job: Job) -> VerbOutcome:
         max_bad_rows=config.max_bad_rows,
         bad_rows=config.bad_rows,
         commit_every=config.commit_every,
-        max_tokens=_most_tokens(config),
+        max_tokens=most_tokens(config),
         dry_run=config.dry_run,
         cache_every_texts=config.cache_every,
         cache_every_seconds=config.cache_seconds,
         executor=job.executor(),
     )
-    cost = _cost(config, report)
-    _say(job, report, cost)
+    _say(job, report, provider)
     return VerbOutcome(
         branch=report.branch,
         base_commit=report.base_commit,
@@ -72,44 +69,17 @@ def embed(job: Job) -> VerbOutcome:
             "commits": list(report.commits),
             "properties": {name: asdict(each) for name, each in report.properties.items()},
             "minutes": report.minutes,
-            "cost": cost,
+            "cost": cost_of(config, sum(report.properties.values(), PropertyCounts()).tokens),
         },
     )
 
 
-def _most_tokens(config: JobConfig) -> int | None:
-    """The smaller one of the two bounds of what is asked for."""
-    if config.max_cost is None:
-        return config.max_tokens
-    price = config.price_per_million
-    if price is None:
-        raise UsageError("--max-cost needs --price-per-million PRICE, what a million tokens costs")
-    tokens = config.max_cost / price * 1_000_000 if price else math.inf
-    most = min(tokens, config.max_tokens or math.inf)
-    return int(most) if most < math.inf else None
-
-
-def _cost(config: JobConfig, report: EmbedReport) -> float | None:
-    """What the tokens cost, None where no price is given or nobody counts them."""
-    tokens, price = _tokens(report), config.price_per_million
-    return None if price is None or tokens is None else round(tokens * price / 1e6, 6)
-
-
-def _tokens(report: EmbedReport) -> int | None:
-    """Of all properties that say any."""
-    told = [each.tokens for each in report.properties.values() if each.tokens is not None]
-    return sum(told) if told else None
-
-
-def _say(job: Job, report: EmbedReport, cost: float | None) -> None:
-    rows = [(name, *(getattr(each, figure) for figure in _SHOWN)) for name, each in report.properties.items()]
-    say_table(job.log, ("property", *_SHOWN), rows)
+def _say(job: Job, report: EmbedReport, provider: EmbedConfig | None) -> None:
+    say_properties(job, report.properties)
     if report.bad_rows.total:
         log_bad_rows(job.log, report.bad_rows, job.config.show_rows)
     if job.config.dry_run:
-        figures = ((_tokens(report), "tokens: about {:,}"), (report.minutes, "minutes: {:,}"), (cost, "cost: {:,f}"))
-        told = "; ".join(["", *(form.format(figure) for figure, form in figures if figure is not None)])
-        job.log.info("dry run: nobody was asked, nothing was written%s", told)
+        say_dry_run(job, provider, report.properties.values())
     elif report.commit is None:
         job.log.info("nothing to do: branch %s is unchanged", report.branch)
     else:

@@ -15,8 +15,9 @@ from spark_omnigraph.cli.config_file import read_yaml
 from spark_omnigraph.cli.files import read_text, whole_file
 from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.verb import Job, VerbOutcome
-from spark_omnigraph.cli.verbs.provider import provider_of
-from spark_omnigraph.embed.embedder import Embedder
+from spark_omnigraph.cli.verbs.provider import cost_of, most_tokens, provider_of, provider_of_dry_run, say_dry_run
+from spark_omnigraph.embed.config import EmbedConfig
+from spark_omnigraph.embed.counts import estimated, minutes, refuse_dear
 from spark_omnigraph.embed.file import FileChoice, FileCounts, FileMode, FileSpec, checked_spec, embed_lines, read_spec
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.embed.record_texts import parse_selector
@@ -27,7 +28,7 @@ from spark_omnigraph.storage.uri import nearest_path
 
 _OF_A_GRAPH = (
     "property", "source", "fields", "where", "stale", "adopt", "cache", "no_cache", "cache_every", "cache_seconds",
-    "commit_every", "price_per_million", "max_tokens", "max_cost", "meta",
+    "commit_every", "meta",
 )  # laid out as a table  # fmt: skip
 _DEFAULT_OUTPUT = "./build/seed.embedded.jsonl"
 _DEFAULT = JobConfig("")
@@ -61,15 +62,16 @@ def embed_file(job: Job) -> VerbOutcome:
     files = _of_manifest(config.seed) if config.seed else _of_options(config)
     mode = FileMode.CLEAN if config.clean else FileMode.REEMBED_ALL if config.all else FileMode.FILL_MISSING
     choice = FileChoice(files.spec, mode, config.types, [parse_selector(text) for text in config.select])
-    asked = mode is not FileMode.CLEAN and not config.dry_run
-    embedder: Embedder | None = embedder_for(provider_of(job)) if asked else None
-    counts = FileCounts()
-    lines = embed_lines(_lines(files.input), choice, embedder, counts, config.max_bad_rows)
+    provider = _provider(job, mode)
+    counts = _looked_at(files, choice) if config.dry_run or most_tokens(config) is not None else FileCounts()
+    embedder = None
     if config.dry_run:
-        for _ in lines:
-            continue
-        job.log.info("dry run: nobody was asked, nothing was written")
+        counts.taken(estimated(counts.of_all, provider))
+        say_dry_run(job, provider, [counts.of_all])
     else:
+        refuse_dear(counts.bytes, most_tokens(config))
+        embedder, counts = None if provider is None else embedder_for(provider), FileCounts()
+        lines = embed_lines(_lines(files.input), choice, embedder, counts, config.max_bad_rows)
         with whole_file(files.output, job.host.storage_options(config)) as file:
             file.writelines(f"{line}\n" for line in lines)
         done, verb = (counts.cleaned_rows, "cleaned") if mode is FileMode.CLEAN else (counts.embedded_rows, "embedded")
@@ -82,8 +84,25 @@ def embed_file(job: Job) -> VerbOutcome:
         "mode": str(choice.told_mode),
         "dimension": files.spec.dimension,
         "model": "" if embedder is None else embedder.model,
+        "minutes": minutes(provider, [counts.of_all]) if config.dry_run else None,
+        "cost": cost_of(config, counts.tokens),
     }
     return VerbOutcome(warnings=tuple(counts.failures), result=summary)
+
+
+def _provider(job: Job, mode: FileMode) -> EmbedConfig | None:
+    """Who is asked, None where nobody is; a dry run does without."""
+    if mode is FileMode.CLEAN:
+        return None
+    return provider_of_dry_run(job) if job.config.dry_run else provider_of(job)
+
+
+def _looked_at(files: _Files, choice: FileChoice) -> FileCounts:
+    """What there is to ask for."""
+    counts = FileCounts()
+    for _ in embed_lines(_lines(files.input), choice, None, counts):
+        continue
+    return counts
 
 
 def _of_options(config: JobConfig) -> _Files:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from spark_omnigraph.cli.output.log import counted, log_bad_rows, told
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
-from spark_omnigraph.cli.verbs.provider import provider_of
+from spark_omnigraph.cli.verbs.provider import provider_of, provider_of_dry_run, say_dry_run, say_properties
+from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.inputs import delta_alone, find_inputs, input_choices
@@ -67,6 +68,7 @@ def ingest(job: Job) -> VerbOutcome:
 
 
 def _outcome(report: LoadReport, result: Mapping[str, object]) -> VerbOutcome:
+    properties = {name: asdict(each) for name, each in report.properties.items()}
     return VerbOutcome(
         branch=report.branch,
         base_commit=report.base_commit,
@@ -77,7 +79,7 @@ def _outcome(report: LoadReport, result: Mapping[str, object]) -> VerbOutcome:
         bad_row_summary=report.bad_rows,
         phases=report.phases,
         warnings=report.warnings,
-        result=result,
+        result={**result, **({"properties": properties} if properties else {})},
     )
 
 
@@ -185,7 +187,7 @@ def load_options(job: Job, executor: Executor | None) -> LoadOptions:
         blob_schemes=config.blob_schemes,
         coerce=config.coerce,
         embed=config.embed,
-        embedder=provider_of(job) if config.embed is not EmbedAtLoad.OFF and not config.dry_run else None,
+        embedder=None if config.embed is EmbedAtLoad.OFF else _provider(job),
         cache=config.cache,
         build_indexes=config.index,
         dry_run=config.dry_run,
@@ -194,14 +196,21 @@ def load_options(job: Job, executor: Executor | None) -> LoadOptions:
     )
 
 
+def _provider(job: Job) -> EmbedConfig | None:
+    return provider_of_dry_run(job) if job.config.dry_run else provider_of(job)
+
+
 def _say(job: Job, report: LoadReport) -> None:
     for key, counts in sorted(report.tables.items()):
         figures = ", ".join(f"{name} {value:,}" for name, value in asdict(counts).items() if value)
         job.log.info("%s: %s", key, figures or "no rows", extra=told("table", type=key, **asdict(counts)))
+    say_properties(job, report.properties)
     if report.bad_rows.total:
         log_bad_rows(job.log, report.bad_rows, job.config.show_rows)
     made = " (new)" if report.branch_created else ""
-    if job.config.dry_run:
+    if job.config.dry_run and report.properties:
+        say_dry_run(job, None, report.properties.values())
+    elif job.config.dry_run:
         job.log.info("dry run: nothing was written")
     elif report.commit is None:
         job.log.info("nothing to do: branch %s%s is unchanged", report.branch, made)

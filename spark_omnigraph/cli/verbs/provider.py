@@ -1,12 +1,25 @@
-"""The embedding provider of a job: from its options, the environment, and the Spark configuration."""
+"""The embedding provider of a job: from its options, the environment, and the Spark configuration. And what a job says
+of what asking takes.
+"""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 
+from spark_omnigraph.cli.config import JobConfig
+from spark_omnigraph.cli.output.log import say_table
 from spark_omnigraph.cli.verb import Job
 from spark_omnigraph.embed.config import EmbedConfig, overridden, resolve_config
+from spark_omnigraph.embed.counts import Properties, PropertyCounts, minutes
+from spark_omnigraph.errors import EmbeddingConfigError, UsageError
+
+_SHOWN = (
+    "rows", "missing", "stale", "blank", "distinct", "cached", "requested", "requests", "tokens", "embedded", "cleaned",
+    "failed",
+)  # laid out as a table  # fmt: skip
 
 
 def provider_of(job: Job) -> EmbedConfig:
@@ -23,3 +36,49 @@ def provider_of(job: Job) -> EmbedConfig:
         requests_per_minute=config.requests_per_minute or found.requests_per_minute,
         tokens_per_minute=config.tokens_per_minute or found.tokens_per_minute,
     )
+
+
+def provider_of_dry_run(job: Job) -> EmbedConfig | None:
+    """Whom a run would ask; None, with a warning, where nobody is configured: a dry run needs no key."""
+    try:
+        return provider_of(job)
+    except EmbeddingConfigError as error:
+        job.log.warning("nobody knows what is answered already, or how many requests it takes: %s", error.message)
+        return None
+
+
+def most_tokens(config: JobConfig) -> int | None:
+    """The smaller one of the two bounds of what is asked for."""
+    if config.max_cost is None:
+        return config.max_tokens
+    price = config.price_per_million
+    if price is None:
+        raise UsageError("--max-cost needs --price-per-million PRICE, what a million tokens costs")
+    tokens = config.max_cost / price * 1_000_000 if price else math.inf
+    most = min(tokens, config.max_tokens or math.inf)
+    return int(most) if most < math.inf else None
+
+
+def cost_of(config: JobConfig, tokens: int | None) -> float | None:
+    """What tokens cost, None where no price is given or nobody counts them."""
+    price = config.price_per_million
+    return None if price is None or tokens is None else round(tokens * price / 1e6, 6)
+
+
+def say_properties(job: Job, properties: Properties) -> None:
+    """A table of the figures of properties, where there are some."""
+    rows = [(name, *(getattr(each, figure) for figure in _SHOWN)) for name, each in properties.items()]
+    if rows:
+        say_table(job.log, ("property", *_SHOWN), rows)
+
+
+def say_dry_run(job: Job, provider: object, counts: Iterable[PropertyCounts]) -> None:
+    """What a run would take, about."""
+    total = sum(listed := list(counts), PropertyCounts())
+    figures = (
+        (total.tokens, "tokens: about {:,}"),
+        (minutes(provider, listed), "minutes: {:,}"),
+        (cost_of(job.config, total.tokens), "cost: {:,f}"),
+    )
+    told = "; ".join(["", *(form.format(figure) for figure, form in figures if figure is not None)])
+    job.log.info("dry run: nobody was asked, nothing was written%s", told)

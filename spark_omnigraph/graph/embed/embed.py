@@ -22,8 +22,9 @@ import pyarrow as pa
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import Published, WriterKind
+from spark_omnigraph.embed.counts import minutes
 from spark_omnigraph.graph.embed.plan import NO_IDS, EmbedPlan, PlannedProperty, Planner
-from spark_omnigraph.graph.embed.report import EmbedReport, FailedRows, bad_rows_of, minutes, refuse
+from spark_omnigraph.graph.embed.report import EmbedReport, FailedRows, bad_rows_of, refuse
 from spark_omnigraph.graph.embed.request import EmbedMode, EmbedRequest
 from spark_omnigraph.graph.embed.seen import looks_at_all, note_seen, place_of
 from spark_omnigraph.manifest.branches import display
@@ -188,7 +189,7 @@ class _EmbedRun:
             self.bad_rows,
             self.clock.seconds(),
             tuple(warning for each in self.published for warning in each.warnings),
-            minutes(request, counts.values()) if request.bounds.dry_run else None,
+            minutes(request.provider, counts.values()) if request.bounds.dry_run else None,
         )
 
 

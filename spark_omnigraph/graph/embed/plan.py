@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.embed.counts import PropertyCounts, estimated, refuse_dear, took
 from spark_omnigraph.embed.embedder import Embedder
-from spark_omnigraph.errors import BadRequestError, ConflictError, StorageError
+from spark_omnigraph.errors import ConflictError, StorageError
 from spark_omnigraph.graph.embed.ask import AskContext, AskPart, ask
-from spark_omnigraph.graph.embed.report import BYTES_A_TOKEN, PropertyCounts
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget, embed_targets
 from spark_omnigraph.graph.embed.select import Selection, select
 from spark_omnigraph.manifest.branches import display
-from spark_omnigraph.staging.asking import Asking, Replies
+from spark_omnigraph.staging.asking import Asking
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.origin import require_origin
 from spark_omnigraph.storage.vectors import Answers, Rows, first_of_each
@@ -164,20 +164,14 @@ class Planner:
         return found
 
     def _refuse_dear(self, meant: list[Selection]) -> None:
-        most = self.request.max_tokens
-        if most is None:
+        if self.request.max_tokens is None:
             return
         sizes = 0
         for each in meant:
             found = self.request.store.answers(each.target.dimension).find(each.rows.column("key").combine_chunks())
             wanted = self._unanswered(each.rows.filter(pa.array(found < 0)))
             sizes += pc.sum(wanted.column("size")).as_py() or 0
-        tokens = -(-sizes // BYTES_A_TOKEN)
-        if tokens > most:
-            raise BadRequestError(
-                f"about {tokens:,} tokens would be asked for, and max_tokens allows {most:,}: nobody was asked; choose "
-                "fewer rows (where), or allow more"
-            )
+        refuse_dear(sizes, self.request.max_tokens)
 
     def _with_answers(self, selection: Selection, is_first: bool) -> PlannedProperty:
         """Asks what no answer is stored for."""
@@ -228,11 +222,7 @@ class Planner:
         counts = replace(
             known, distinct=known.distinct + distinct, cached=known.cached + distinct - wanted.num_rows, bytes=size
         )
-        if self.request.bounds.dry_run:
-            counts = replace(
-                counts, requests=self.request.requests_of(wanted.num_rows), tokens=-(-size // BYTES_A_TOKEN)
-            )
-        self.counts[name] = counts
+        self.counts[name] = estimated(counts, self.request.provider) if self.request.bounds.dry_run else counts
 
     def _ask(self, selection: Selection, wanted: pa.Table) -> None:
         request, executor = self.request, self.request.executor
@@ -257,18 +247,8 @@ class Planner:
         for first in range(0, len(questions), turns):
             for part in executor.map(partial(ask, context), questions[first : first + turns]):
                 self.failures.update(part.failures)
-                self._add(selection.target.name, part)
-
-    def _add(self, name: str, part: Replies) -> None:
-        known, usage = self.counts[name], part.usage
-        told = [tokens for tokens in (known.tokens, usage.tokens) if tokens is not None]
-        self.counts[name] = replace(
-            known,
-            requested=known.requested + part.answered + len(part.failures),
-            requests=known.requests + usage.requests,
-            retries=known.retries + usage.retries,
-            tokens=sum(told) if told else None,
-        )
+                name = selection.target.name
+                self.counts[name] += took(part.texts, part.usage)
 
 
 def _parts(wanted: pa.Table, most: int) -> list[pa.Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 
@@ -11,38 +11,10 @@ import pyarrow as pa
 from spark_omnigraph.bad_rows import STORED, BadRow, BadRowSummary, Rule
 from spark_omnigraph.draw.card import Card, commit_line, figures_grid, phases_grid, without_empty
 from spark_omnigraph.draw.displayed import Displayed
-from spark_omnigraph.embed.config import EmbedConfig
+from spark_omnigraph.embed.counts import PropertyCounts
 from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget
 from spark_omnigraph.graph.load.bad_rows import ReportTarget, write_rows
-
-BYTES_A_TOKEN = 4
-"""Of a text in UTF-8, roughly."""
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyCounts:
-    """Figures of one property. `rows` are all of the type; `distinct` texts were wanted, of which `cached` had an
-    answer already; `requested` ones were asked for in `requests`, some of them `retries`. `tokens` is the provider's
-    count, None where it says none. In a dry run `requests` and `tokens` are estimates. `embedded` rows got a vector,
-    `failed` ones got none.
-    """
-
-    rows: int = 0
-    missing: int = 0
-    stale: int = 0
-    blank: int = 0
-    distinct: int = 0
-    cached: int = 0
-    requested: int = 0
-    requests: int = 0
-    retries: int = 0
-    tokens: int | None = None
-    embedded: int = 0
-    cleaned: int = 0
-    failed: int = 0
-    bytes: int = 0
-    """Of the texts to ask for, in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,19 +75,6 @@ def bad_rows_of(failed: Sequence[FailedRows], failures: Mapping[str, str], reque
     told = chain.from_iterable(_bad_rows(each.target, each.rows, failures) for each in failed)
     sample = write_rows(told, ReportTarget(path, request.store.options))
     return BadRowSummary(total, {str(Rule.EMBEDDING): total} if total else {}, tuple(sample), path)
-
-
-def minutes(request: EmbedRequest, counts: Iterable[PropertyCounts]) -> float | None:
-    """How long asking takes at least, None where nothing limits it."""
-    config = request.provider
-    if not isinstance(config, EmbedConfig):
-        return None
-    listed = list(counts)
-    requests = sum(each.requests for each in listed)
-    tokens = sum(each.tokens or 0 for each in listed)
-    limited = ((requests, config.requests_per_minute), (tokens, config.tokens_per_minute))
-    least = [count / limit for count, limit in limited if limit is not None]
-    return round(max(least), 2) if least else None
 
 
 def _bad_rows(target: EmbedTarget, rows: pa.Table, failures: Mapping[str, str]) -> Iterator[BadRow]:

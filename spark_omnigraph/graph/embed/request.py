@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.catalog.types import Catalog, NodeType, Property, Scalar, embedding_model, embedding_source
-from spark_omnigraph.embed.config import MODEL, EmbedConfig, Provider, shared_limits
+from spark_omnigraph.embed.config import MODEL, EmbedConfig, shared_limits
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError, NotFoundError
@@ -147,12 +147,6 @@ class EmbedRequest:
             if isinstance(self.provider, EmbedConfig)
             else self.provider
         )
-
-    def requests_of(self, texts: int) -> int:
-        """Requests that so many texts take when none is sent again; none where no request is sent."""
-        config = self.provider
-        is_asked = isinstance(config, EmbedConfig) and config.provider in (Provider.OPENAI, Provider.GEMINI)
-        return -(-texts // config.batch_size) if isinstance(config, EmbedConfig) and is_asked else 0
 
     @property
     def most_tasks(self) -> int:

@@ -23,27 +23,25 @@ import pyarrow as pa
 
 from spark_omnigraph.bad_rows import BadRowSummary, Rule
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar, Unique, embedding_source
+from spark_omnigraph.catalog.types import EntityType, Scalar, Unique
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
-from spark_omnigraph.embed.config import EmbedConfig, shared_limits
-from spark_omnigraph.embed.providers import embedder_for
+from spark_omnigraph.embed.counts import Properties, PropertyCounts, cost_of, summed
 from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, ReportTarget, bad_rows, write_report
 from spark_omnigraph.graph.load.changes import DeletedRows, LoadDeletes
 from spark_omnigraph.graph.load.edges import edges_added_again, refuse_known_edges
+from spark_omnigraph.graph.load.filling import told, vector_fill
 from spark_omnigraph.graph.load.inputs import accepted, check_tables
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts, decoding
 from spark_omnigraph.graph.load.patch import PatchedRows, PatchRules, by_patch
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
-from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.progress.meter import begin, tell
-from spark_omnigraph.records.mode import EmbedAtLoad, LoadMode
+from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.edge_ids import check_edge_id
-from spark_omnigraph.staging.filling import VectorFill
 from spark_omnigraph.staging.pieces import tables_mentioned
 from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.staging.stage import exists_already, stage_range
@@ -51,7 +49,6 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, cut, input_digest
 from spark_omnigraph.storage.input.tables import bounds
 from spark_omnigraph.storage.tables.commits import TableChange
-from spark_omnigraph.storage.vectors import VectorStore
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, candidate, capture, fork_first, target_of
@@ -116,6 +113,14 @@ class StagedLoad:
     tables: Mapping[str, StagedTable]
     again: SecondPass
     executor: Executor
+    spent: Properties = field(default_factory=dict)
+    """What attempts before this one took."""
+
+    @property
+    def properties(self) -> Properties:
+        """What it took to give rows the vectors that they lack, with what attempts before had asked for."""
+        before = {name: cost_of(counts) for name, counts in self.spent.items()}
+        return summed([before, *(receipt.properties for receipt in self.receipts)])
 
     @property
     def read(self) -> Counter[str]:
@@ -151,11 +156,13 @@ def load(store: GraphStore, request: LoadRequest) -> LoadReport:
     executor = request.options.executor or LocalExecutor(1 if size <= SMALL_INPUT else None)
     clock = Clock()
     mentioned: set[str] = set()
+    spent: dict[str, PropertyCounts] = {}
 
     def attempt() -> LoadReport:
         with staged_files(store) as files:
-            staged = stage_load(store, request, executor, clock, files)
+            staged = replace(stage_load(store, request, executor, clock, files), spent=dict(spent))
             mentioned.update(staged.mentioned)
+            spent.update(staged.properties)
             return check_and_finish(store, request, staged, clock, files)
 
     def again(moved: str) -> set[str] | None:
@@ -241,25 +248,11 @@ def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[st
         branch = snapshot.branch if key in written else entry.branch
         targets[key] = target_of(store, snapshot, key, branch, _behind_blobs(catalog.table(key)))
     reach(CrashPoint.PLANNED)
-    fill = _vector_fill(store, options, tasks) if _fills(catalog, options) else None
+    fill = vector_fill(store, catalog, options, tasks)
     decode = decoding(options, request.mode)
     check_edge_id(catalog, decode.edge_id)
     context = StageContext(catalog, request.mode, decode, targets, store.storage_options, fill=fill)
     return LoadPlan(base, replace(context, adopt_edges=options.adopt_edges, compares=request.compares))
-
-
-def _vector_fill(store: GraphStore, options: LoadOptions, tasks: int) -> VectorFill:
-    """Who gives vectors to rows without one, to each of so many tasks. EmbeddingConfigError when there is nobody."""
-    provider = None if options.dry_run else provider_of(options.embedder)
-    embedder = embedder_for(shared_limits(provider, tasks)) if isinstance(provider, EmbedConfig) else provider
-    return VectorFill(embedder, VectorStore.beside(store.root, options.cache, store.storage_options))
-
-
-def _fills(catalog: Catalog, options: LoadOptions) -> bool:
-    """Whether rows may get vectors that they do not bring."""
-    if options.embed is EmbedAtLoad.OFF:
-        return False
-    return any(embedding_source(prop) is not None for node in catalog.nodes.values() for prop in node.properties)
 
 
 def _behind_blobs(entity: EntityType | None) -> tuple[str, ...]:
@@ -447,6 +440,7 @@ def _report(request: LoadRequest, checked: CheckedLoad, published: Published, cl
         bad_rows=checked.bad_rows,
         phases=clock.seconds(),
         warnings=(*published.warnings, *edges_added_again(request.mode, checked.staged.receipts, tables)),
+        properties=told(checked.staged.properties, request.options),
     )
 
 

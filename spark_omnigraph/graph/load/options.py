@@ -10,6 +10,7 @@ from fractions import Fraction
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, phases_grid, without_empty
 from spark_omnigraph.draw.displayed import Displayed
+from spark_omnigraph.embed.counts import PropertyCounts
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
 from spark_omnigraph.progress.meter import Progress
@@ -232,6 +233,8 @@ class LoadReport(Displayed):
     bad_rows: BadRowSummary
     phases: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    properties: Mapping[str, PropertyCounts] = field(default_factory=dict)
+    """By `Type.property`: vectors that rows lacked and the load was to ask for; empty where it was not."""
 
     @property
     def nodes_loaded(self) -> dict[str, int]:
@@ -282,7 +285,12 @@ class LoadReport(Displayed):
                 "manifest version": self.manifest_version,
                 "bad rows": self.bad_rows.report,
             },
-            without_empty(figures_grid("Records and rows", tables), *self.bad_rows.grids(), phases_grid(self.phases)),
+            without_empty(
+                figures_grid("Records and rows", tables),
+                figures_grid("Vectors", {name: asdict(each) for name, each in self.properties.items()}, "property"),
+                *self.bad_rows.grids(),
+                phases_grid(self.phases),
+            ),
             self.warnings,
         )
 

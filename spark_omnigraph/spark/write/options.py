@@ -37,6 +37,7 @@ from spark_omnigraph.spark.read.options import (
     whole_number,
     word_of,
 )
+from spark_omnigraph.spark.session import slots_of
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.words import TextEnum
 
@@ -67,6 +68,8 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "`index`; default `true`",
     "embed": "`missing` asks for vectors of `@embed` properties that rows lack, of the provider which the environment "
     "of the process that plans the write names (of a stream: of its tasks); default `off`",
+    "embedTasks": "how many tasks ask at a time, which share what a minute allows and the requests at a time; default "
+    "what the configuration of Spark says",
     "embedCache": "folder or `s3://…` where answers of the provider are kept; default beside the graph",
     "userMetadata": "texts of your own, kept with the commit: a JSON object, or one text, which gets the name "
     "`userMetadata`; 1,024 bytes at most",
@@ -109,6 +112,8 @@ class WriteOptions:
     """The frame has ids of rows to delete."""
     input: TableInput = field(default_factory=TableInput)
     """How rows of the frame are read."""
+    embed_tasks: int | None = None
+    """How many tasks ask for vectors at a time."""
 
     def open(self) -> GraphStore:
         """The graph, as the process sees it that writes."""
@@ -124,6 +129,16 @@ def current_query() -> str | None:
     """Id of the query whose task this is; it outlives restarts with its checkpoint. None outside of streams."""
     task = TaskContext.get()
     return None if task is None else task.getLocalProperty("sql.streaming.queryId")
+
+
+def tasks_beside() -> int | None:
+    """How many tasks run at a time, this one among them, by the settings of the session, which come with each task.
+    None where they do not say it.
+    """
+    task = TaskContext.get()
+    if task is None:
+        return 1
+    return slots_of(lambda name: task.getLocalProperty(name) or "")
 
 
 def current_batch() -> str | None:
@@ -171,11 +186,12 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
     digest, distinct = choices.digest, distinct_tables((), how)
     request = replace(request, origin=_origin(text), mapping_digest=digest, distinct=distinct)
     key = how.rules[0].table_key if len(how.rules) == 1 else None
-    return WriteOptions(graph_uri(text), type_key(text) or key, request, storage, app_id, deletes, how)
+    tasks = whole_number("embedTasks", text["embedTasks"], 1) if "embedTasks" in text else None
+    return WriteOptions(graph_uri(text), type_key(text) or key, request, storage, app_id, deletes, how, tasks)
 
 
 def _check_delete_options(text: Mapping[str, str]) -> None:
-    for name in (*_OF_ROWS, "index", "embed", "embedCache"):
+    for name in (*_OF_ROWS, "index", "embed", "embedTasks", "embedCache"):
         if name in text:
             raise BadRequestError(f"option '{name}' does not go with loadMode 'delete'")
 

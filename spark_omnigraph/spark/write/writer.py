@@ -37,7 +37,13 @@ from spark_omnigraph.spark.write.deleter import (
     check_delete,
     log_outcome,
 )
-from spark_omnigraph.spark.write.options import WriteOptions, current_batch, current_query, parse_write_options
+from spark_omnigraph.spark.write.options import (
+    WriteOptions,
+    current_batch,
+    current_query,
+    parse_write_options,
+    tasks_beside,
+)
 from spark_omnigraph.staging.receipt import StageContext
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -104,6 +110,9 @@ def _check(store: GraphStore, options: WriteOptions, columns: pa.Schema) -> None
 def _stage(context: StageContext, options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> StagedPart:
     task = TaskContext.get()
     index = task.partitionId() if task is not None else 0
+    if context.fill is not None:
+        # Those of a stream plan by themselves: the name of the query keeps their pace from batch to batch.
+        context = replace(context, fill=context.fill.shared(options.embed_tasks or tasks_beside(), current_query()))
     return staged_part(context, stage_frame(context, options.input, batches, index))
 
 

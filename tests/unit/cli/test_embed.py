@@ -113,3 +113,23 @@ def test_texts_that_fail_are_counted_within_a_bound(
 def test_one_mode_at_a_time(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     code, body, _ = run(capsys, "--graph", graph.uri, "--stale", "--clean")
     assert (code, body["error"]["error"]) == (2, "give one of --stale, --clean, not 2")
+
+
+def test_a_load_says_what_asking_took(
+    graph: Graph, server: EmbeddingServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In the words of a run that embeds; a dry run in estimates, and one that asks nobody in none."""
+    path = tmp_path / "more.jsonl"
+    path.write_text("".join(f'{{"type":"Film","data":{{"name":"n{n}","plot":"four{n % 4}"}}}}\n' for n in range(8)))
+    words = ["ingest", "--graph", graph.uri, "--mode", "append", "--input", str(path)]
+    found = []
+    for more in (["--embed", "missing", "--dry-run"], ["--embed", "missing"]):
+        assert main([*words, *more]) == 0
+        out, err = capsys.readouterr()
+        counts = json.loads(out)["result"]["properties"]["Film.v"]
+        found.append([counts[name] for name in ("rows", "distinct", "requested", "requests", "tokens", "embedded")])
+        assert ("tokens: about 5" in err) is ("--dry-run" in more)
+    assert found == [[8, 4, 0, 1, 5, 0], [8, 4, 4, 1, 4, 8]]
+    path.write_text('{"type":"Film","data":{"name":"last","plot":"x"}}\n')
+    assert main(words) == 0
+    assert "properties" not in json.loads(capsys.readouterr().out)["result"]

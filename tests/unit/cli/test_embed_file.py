@@ -40,7 +40,7 @@ def test_a_file_gets_its_vectors(
     with EmbeddingServer() as server:
         for name, value in server.environ().items():
             monkeypatch.setenv(name, value)
-        code, body = run(capsys, *FILES)
+        code, body = run(capsys, *FILES, "--price-per-million", "2")
         assert code == 0
         assert body["result"] == {
             "input": "in.jsonl",
@@ -51,9 +51,16 @@ def test_a_file_gets_its_vectors(
             "embedded_rows": 1,
             "cleaned_rows": 0,
             "failed_rows": 0,
+            "distinct": 1,
+            "requests": 1,
+            "retries": 0,
+            "tokens": 4,
+            "bytes": 15,
             "mode": "fill_missing",
             "dimension": 2,
             "model": "maker/m1",
+            "minutes": None,
+            "cost": 0.000008,
         }
         assert server.asked == ["type: Memo\na: x"]
     first, second, third = (folder / "out.jsonl").read_text().splitlines()
@@ -85,6 +92,35 @@ def test_cleaning_and_looking_need_no_provider(folder: Path, capsys: pytest.Capt
     code, body = run(capsys, *FILES, "--clean")
     assert (code, body["result"]["cleaned_rows"], body["result"]["model"]) == (0, 1, "")
     assert "vec" not in (folder / "out.jsonl").read_text()
+
+
+def test_a_dry_run_says_what_a_file_would_take(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [json.dumps({"type": "Memo", "data": {"a": f"{number % 20:02}"}}) for number in range(30)]
+    (folder / "in.jsonl").write_text("\n".join(lines))  # 20 texts of 16 bytes: 80 tokens
+    names = ("distinct", "requests", "tokens", "minutes", "cost", "embedded_rows")
+    words = ("--dry-run", "--price-per-million", "2", "--batch", "8", "--tokens-per-minute", "20")
+    code = main(["embed", *FILES, *words])
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert (code, [found["result"][name] for name in names]) == (0, [20, 0, 80, None, 0.00016, 0])
+    assert "or how many requests it takes: OPENROUTER_API_KEY or OPENAI_API_KEY is required" in err
+    with EmbeddingServer() as server:
+        for name, value in server.environ().items():
+            monkeypatch.setenv(name, value)
+        code = main(["embed", *FILES, *words])
+        out, err = capsys.readouterr()
+        found = json.loads(out)
+        assert (code, [found["result"][name] for name in names]) == (0, [20, 3, 80, 4.0, 0.00016, 0])
+        assert "nobody was asked, nothing was written; tokens: about 80; minutes: 4.0; cost: 0.000160" in err
+        for bound in (("--max-tokens", "79"), ("--max-cost", "0.0001", "--price-per-million", "2")):
+            code, body = run(capsys, *FILES, *bound)
+            assert code == 3
+            assert body["error"]["error"].startswith("about 80 tokens would be asked for, ")
+        assert (server.asked, (folder / "out.jsonl").exists()) == ([], False)
+        code, body = run(capsys, *FILES, "--max-tokens", "80")
+        assert (code, body["result"]["embedded_rows"], len(server.asked)) == (0, 30, 20)
 
 
 def test_a_manifest_names_packed_files(

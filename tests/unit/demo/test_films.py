@@ -10,7 +10,7 @@ import pytest
 from spark_omnigraph.demo import films as demo
 from spark_omnigraph.demo import meaning
 from spark_omnigraph.demo.films import MARKER, prepare, run_demo
-from spark_omnigraph.embed.local import is_installed
+from spark_omnigraph.embed.models.local import is_installed
 from spark_omnigraph.errors import BadRowsError, UsageError
 from spark_omnigraph.graph.handle import Graph
 from tests.support.film_database import small_database

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark_omnigraph.embed.bert import WORDS, Bert
 from spark_omnigraph.embed.config import resolve_config
 from spark_omnigraph.embed.embedder import Role
-from spark_omnigraph.embed.local import WORDLLAMA, LocalEmbedder, Static, is_installed
+from spark_omnigraph.embed.models.bert import WORDS, Bert
+from spark_omnigraph.embed.models.local import WORDLLAMA, LocalEmbedder, Static, is_installed
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import EmbeddingConfigError
 

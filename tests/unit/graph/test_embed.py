@@ -18,11 +18,11 @@ from spark_omnigraph import BadRequestError, Graph, LoadOptions, NotFoundError, 
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.embed import remote
 from spark_omnigraph.embed.config import resolve_config
+from spark_omnigraph.embed.counts import PropertyCounts
 from spark_omnigraph.embed.embedder import Embedded, Role, Usage
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
 from spark_omnigraph.graph.embed import plan
-from spark_omnigraph.graph.embed.report import PropertyCounts
 from spark_omnigraph.records.mode import EmbedAtLoad
 from tests.support.embedding_server import EmbeddingServer
 

@@ -13,6 +13,7 @@ from spark_omnigraph import BadRowsError, Graph, LoadOptions, LoadReport
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.embed import remote
 from spark_omnigraph.embed.config import resolve_config
+from spark_omnigraph.embed.counts import PropertyCounts
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
 from spark_omnigraph.graph.load.source import LocalRows
 from spark_omnigraph.records.mode import EmbedAtLoad
@@ -55,6 +56,51 @@ def test_rows_bring_a_text_or_a_vector_and_are_stored_with_one(graph: Graph) -> 
     load(graph, asked, film("a", "two"), film("e", "three"), mode="merge")
     assert asked.texts == ["one", "two", "three"]
     assert vectors(graph)["a"] == vector("two")
+
+
+def test_the_report_says_what_asking_took(graph: Graph) -> None:
+    """In the figures that a run of embedding has; what another attempt finds kept was asked for all the same."""
+    asked = Scripted(failing=frozenset({"bad"}))
+    load(graph, asked, film("a", "one"))
+    lines = [film("b", "one"), film("c", "two"), film("d", "two"), film("e", "bad"), film("f", " "), film("g", "four")]
+    given = film("h", "never", vec=[1, 0, 0, 0])
+    moved: list[str] = []
+
+    def interfere(texts: list[str]) -> None:
+        if "two" in texts and not moved:
+            moved.append("by another load")
+            load(graph, Scripted(), film("z", None, vec=[1, 0, 0, 0]))
+
+    asked.before = interfere
+    report = load(graph, asked, *lines, given, max_bad_rows=2)
+    bodies = {"rows": 7, "missing": 5, "blank": 1, "embedded": 4, "failed": 1}
+    attempts = len(asked.asked) - 1
+    texts = [text for texts in asked.asked[1:] for text in texts]
+    spent = {"requested": len(texts), "requests": attempts, "tokens": sum(map(len, texts))}
+    assert attempts == 2, "the second one asks again for what had failed"
+    found = report.properties["Film.vec"]
+    assert found == PropertyCounts(distinct=4, cached=3, bytes=len("bad"), **bodies, **spent)
+    assert "Note.vec" not in report.properties
+    assert report.to_dict()["properties"]["Film.vec"]["tokens"] == found.tokens  # type: ignore[index]  # a dictionary
+    off = graph.load([film("i", "x", vec=[1, 0, 0, 0])], options=LoadOptions(build_indexes=False))
+    assert off.properties == {}
+
+
+def test_a_dry_run_says_what_asking_would_take(graph: Graph) -> None:
+    """Also where nobody is configured: then all texts are to be asked for, and nobody knows in how many requests."""
+    lines = [film(f"f{number}", f"text {number % 30:02}") for number in range(40)]
+    options = LoadOptions(embed=EmbedAtLoad.MISSING, dry_run=True)
+    nobody = graph.load(lines, options=options).properties["Film.vec"]
+    assert nobody == PropertyCounts(rows=40, missing=40, distinct=30, tokens=53, bytes=210)
+    with EmbeddingServer() as server:
+        provider = replace(resolve_config(server.environ()), batch_size=8)
+        kept = replace(options, embedder=provider, dry_run=False, build_indexes=False)
+        graph.load([film("z", "text 07")], options=kept)
+        told = graph.load(lines, options=replace(options, embedder=provider)).properties["Film.vec"]
+        assert server.asked == ["text 07"]
+        done = graph.load(lines, options=kept).properties["Film.vec"]
+    assert told == replace(nobody, cached=1, requests=4, tokens=51, bytes=203)
+    assert done == replace(told, requested=29, embedded=40, tokens=58)
 
 
 def test_nobody_is_asked_unless_it_is_said(graph: Graph) -> None:

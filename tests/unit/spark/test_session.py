@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.spark import session
+from spark_omnigraph.spark.session import slots_of
 
 
 def fake(**conf: str) -> Any:
@@ -55,3 +57,27 @@ def test_the_module_does_not_import_pyspark() -> None:
     )
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     assert subprocess.run([sys.executable, "-c", program], check=False, env=environ).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "slots"),
+    [
+        ("master=local", 1),
+        ("master=local[3]", 3),
+        ("master=local[3, 2]", 3),
+        ("master=local[*]", os.cpu_count()),
+        ("master=local[3] default.parallelism=5", 5),
+        ("master=yarn executor.cores=4 executor.instances=6", 24),
+        ("master=yarn executor.cores=4 executor.instances=6 task.cpus=2", 12),
+        ("master=yarn executor.cores=4 executor.instances=2 dynamicAllocation.enabled=true", None),
+        ("master=yarn executor.cores=4 dynamicAllocation.enabled=true dynamicAllocation.maxExecutors=5", 20),
+        ("master=spark://host:7077 cores.max=9 task.cpus=2", 4),
+        ("master=spark://host:7077 executor.cores=4", None),
+        ("master=yarn executor.instances=6", None),
+        ("master=local-cluster[2,1,1024]", None),
+        ("", None),
+    ],
+)
+def test_slots_follow_from_settings(settings: str, slots: int | None) -> None:
+    told = dict(each.split("=", 1) for each in re.split(r" (?=[a-z])", settings) if each)
+    assert slots_of(lambda name: told.get(name.removeprefix("spark."), "")) == slots

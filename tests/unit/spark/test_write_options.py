@@ -73,3 +73,11 @@ def test_values_that_mean_nothing_are_refused(given: dict[str, str], message: st
 def test_overwrite_and_another_load_mode_contradict_each_other() -> None:
     with pytest.raises(BadRequestError, match="mode\\('overwrite'\\) and loadMode 'merge' contradict"):
         parse_write_options({**BASE, "loadMode": "merge"}, overwrite=True)
+
+
+def test_tasks_that_share_a_limit_are_counted_from_one() -> None:
+    assert parse_write_options(BASE, overwrite=False).embed_tasks is None
+    assert parse_write_options({**BASE, "embedTasks": "8"}, overwrite=False).embed_tasks == 8
+    for text in ("0", "-1", "many", "2.5"):
+        with pytest.raises(BadRequestError, match="embedTasks"):
+            parse_write_options({**BASE, "embedTasks": text}, overwrite=False)

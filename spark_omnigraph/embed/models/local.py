@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from spark_omnigraph.embed.bert import EPSILON, WORDS, Bert, Weights
 from spark_omnigraph.embed.config import MODEL, EmbedConfig
 from spark_omnigraph.embed.embedder import Embedded, Role, check_dimension
+from spark_omnigraph.embed.models.bert import EPSILON, WORDS, Bert, Weights
 from spark_omnigraph.embed.vectors import NORMALISATION, Vectors, checked, mismatch
 from spark_omnigraph.errors import EmbeddingConfigError
 from spark_omnigraph.words import is_text
