@@ -109,10 +109,10 @@ def _unparsed(reason: str, text: str) -> QueryParseError:
 
 def _of_run(said: str) -> OmnigraphError:
     if _DISK in said:
-        return LimitError("more is spilled to the disk than spill allows: ask for less, or allow more")
+        return LimitError("more is spilled to the disk than it may: ask for less, or allow more by spill")
     if _EXHAUSTED in said:
         reason = _line(said.partition(_EXHAUSTED)[2])
-        return LimitError(f"it needs more memory than it may take: ask for less, or raise memory ({reason})")
+        return LimitError(f"it needs more memory than it may take: ask for less, or allow more by memory ({reason})")
     if _OVERFLOW in said:
         return LimitError("texts or lists of one batch take more than 2 GiB: ask for less")
     if any(word in said for word in _LOST) and "Execution error" not in said and "Arrow error" not in said:

@@ -1,5 +1,5 @@
-"""How far values grow in a plan. Texts and lists are made in memory that nothing bounds, so one that is joined to itself a
-few dozen times would end the process.
+"""How far values grow in a plan. Texts and lists are made in memory that nothing bounds, so one that is joined to
+itself a few dozen times would end the process.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _INSERTING = frozenset(("replace", "regexp_replace")) | {
 """Functions that may put one of their arguments into another one many times."""
 _CHOOSING = frozenset(("coalesce", "nullif", "nvl", "nvl2", "ifnull", "greatest", "least"))
 _HIDDEN = frozenset(("ScalarSubquery", "Exists", "InSubquery", "SetComparison"))
-_Node, _Found = TypeVar("_Node"), TypeVar("_Found")
+_Node = TypeVar("_Node")
+_Found = TypeVar("_Found")
 _Columns = list[tuple[str, int]]
 """Names of the columns of a plan, and of how many pieces a value of each consists."""
 
@@ -74,7 +75,9 @@ class Growth:
             weights = self._made(kind, node, below)
         self.has_hidden |= kind == "Distinct" and "DistinctOn" in plan.display()
         schema = getattr(node, "schema", None)
-        names = schema().field_names() if schema is not None and kind != "DescribeTable" else [name for name, _ in below]
+        names = (
+            schema().field_names() if schema is not None and kind != "DescribeTable" else [name for name, _ in below]
+        )
         return [(name, weights[at] if at < len(weights) else 1) for at, name in enumerate(names)]
 
     def _made(self, kind: str, node: Any, below: _Columns) -> list[int]:
@@ -100,8 +103,8 @@ class Growth:
         grown = sum(weight for weight in weights if weight > 1)
         if grown > MOST_PIECES:
             raise BadRequestError(
-                f"the statement makes values of more than {MOST_PIECES:,} others, counted through: texts and lists that "
-                "are joined, or put into each other, over and over take more memory than there is"
+                f"the statement makes values of more than {MOST_PIECES:,} others, counted through: texts and lists "
+                "that are joined, or put into each other, over and over take more memory than there is"
             )
         self._most = max(self._most, *weights, 1)
         return weights

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 from spark_omnigraph.cli.config import JobConfig
@@ -11,7 +13,7 @@ from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.embed_file import embed_file, is_of_file
 from spark_omnigraph.cli.verbs.provider import provider_of
-from spark_omnigraph.errors import UsageError
+from spark_omnigraph.errors import BadRequestError, UsageError
 from spark_omnigraph.graph.embed.report import EmbedReport
 from spark_omnigraph.graph.embed.request import EmbedMode
 from spark_omnigraph.graph.handle import Graph
@@ -32,28 +34,29 @@ def embed(job: Job) -> VerbOutcome:
     mode = next((mode for mode in EmbedMode if getattr(config, mode)), EmbedMode.MISSING)
     provider = None if mode is EmbedMode.CLEAN else provider_of(job)
     graph = Graph.open(config.graph, mode="r" if config.dry_run else "rw", storage_options=storage)
-    report = graph.with_origin(job.origin).embed(
-        config.types[0] if config.types else None,
-        config.property,
-        provider,
-        branch=config.branch,
-        actor=config.actor,
-        mode=mode,
-        source=config.source or None,
-        fields=config.fields or None,
-        where=config.where,
-        cache=config.cache,
-        no_cache=config.no_cache,
-        adopt=config.adopt,
-        max_bad_rows=config.max_bad_rows,
-        bad_rows=config.bad_rows,
-        commit_every=config.commit_every,
-        max_tokens=_most_tokens(config),
-        dry_run=config.dry_run,
-        cache_every_texts=config.cache_every,
-        cache_every_seconds=config.cache_seconds,
-        executor=job.executor(),
-    )
+    with _naming_cost(config):
+        report = graph.with_origin(job.origin).embed(
+            config.types[0] if config.types else None,
+            config.property,
+            provider,
+            branch=config.branch,
+            actor=config.actor,
+            mode=mode,
+            source=config.source or None,
+            fields=config.fields or None,
+            where=config.where,
+            cache=config.cache,
+            no_cache=config.no_cache,
+            adopt=config.adopt,
+            max_bad_rows=config.max_bad_rows,
+            bad_rows=config.bad_rows,
+            commit_every=config.commit_every,
+            max_tokens=_most_tokens(config),
+            dry_run=config.dry_run,
+            cache_every_texts=config.cache_every,
+            cache_every_seconds=config.cache_seconds,
+            executor=job.executor(),
+        )
     cost = _cost(config, report)
     _say(job, report, cost)
     return VerbOutcome(
@@ -87,6 +90,17 @@ def _most_tokens(config: JobConfig) -> int | None:
     tokens = config.max_cost / price * 1_000_000 if price else math.inf
     most = min(tokens, config.max_tokens or math.inf)
     return int(most) if most < math.inf else None
+
+
+@contextmanager
+def _naming_cost(config: JobConfig) -> Iterator[None]:
+    """A refusal by a cost names that option, not the tokens that it comes to."""
+    try:
+        yield
+    except BadRequestError as error:
+        if config.max_cost is not None and _most_tokens(config) != config.max_tokens:
+            error.message = error.message.replace("more by max_tokens", "more by --max-cost")
+        raise
 
 
 def _cost(config: JobConfig, report: EmbedReport) -> float | None:

@@ -175,8 +175,8 @@ class Planner:
         tokens = -(-sizes // BYTES_A_TOKEN)
         if tokens > most:
             raise BadRequestError(
-                f"about {tokens:,} tokens would be asked for, and max_tokens allows {most:,}: nobody was asked; choose "
-                "fewer rows (where), or allow more"
+                f"about {tokens:,} tokens would be asked for, and at most {most:,} may be: nobody was asked; choose "
+                "fewer rows (where), or allow more by max_tokens"
             )
 
     def _with_answers(self, selection: Selection, is_first: bool) -> PlannedProperty:
