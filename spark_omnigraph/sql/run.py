@@ -47,10 +47,12 @@ def run_sql(
     checked = check_text(text)
     values = bound_values(checked, params)
     context = _context(source.default, room)
-    states = States(source, context)
+    work = Leaving[DataFrame](limits.seconds)
+    states = States(source, context, work.check)
     context.register_catalog_provider(CATALOG, GraphCatalog(states))
 
     def read() -> DataFrame:
+        work.check()  # one step of planning cannot be broken, but the next one is not begun
         return context.sql(checked, options=_READ_ALONE, param_values=values or None)
 
     def planned() -> DataFrame:
@@ -61,9 +63,14 @@ def run_sql(
                 _check_hidden(checked, context, read)
             return frame
 
-    frame = Leaving[DataFrame](limits.seconds).value(planned)
+    frame = work.value(planned)
+    states.check = _go_on
     states.faults.clear()  # names that were no tables, and were something else
     return frame, states
+
+
+def _go_on() -> None:
+    """What a statement that is planned looks at."""
 
 
 def _check_hidden(text: str, context: SessionContext, read: Callable[[], DataFrame]) -> None:

@@ -120,6 +120,9 @@ def test_analyze_says_the_rows_of_each_operator(ask: Ask) -> None:
     found = [(line.split()[0], line.split("[")[1].split(",")[0]) for line in lines if "ms]" in line]
     assert found[:4] == [("project", "3 rows"), ("anti-join:", "3 rows"), ("expand", "4 rows"), ("scan", "3 rows")]
     assert found[4] == ("filter", "1 row")
+    code, said, _ = ask(body, "--analyze", "--max-rows", "2")
+    refused = "query: the answer has more than 2 rows: limit it, or allow more by --max-rows"
+    assert (code, said["error"]["error"]) == (3, refused)
 
 
 def hold(begun: Path, until: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
