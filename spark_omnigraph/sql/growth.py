@@ -33,10 +33,8 @@ _ROUNDS = 16
 """Of a recursive query: what each round makes longer by as much is below the bound then, what each multiplies above."""
 _COLLECTING = frozenset(("array_agg", "string_agg"))
 _INSERTING = frozenset(("replace", "regexp_replace")) | {
-    f"{of}_{what}"
-    for of in ("array", "list")
-    for what in ("to_string", "join", "replace", "replace_n", "replace_all")
-}  # fmt: skip
+    f"{of}_{what}" for of in ("array", "list") for what in ("to_string", "join", "replace", "replace_n", "replace_all")
+}
 """Functions that may put one of their arguments into another one many times."""
 _CHOOSING = frozenset(("coalesce", "nullif", "nvl", "nvl2", "ifnull", "greatest", "least"))
 _HIDDEN = frozenset(("ScalarSubquery", "Exists", "InSubquery", "SetComparison"))
