@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,15 @@ AHEAD = 2
 _THREAD = "omnigraph-answer"
 NAMES = ("time_limit", "max_rows")
 """Arguments that are limits."""
+
+
+_BY_NAME = re.compile(r"allow more by (time_limit|max_rows|memory|spill|max_tokens)\b")
+"""How a message ends that names what would allow more, as callers from Python have it."""
+
+
+def by_option(message: str) -> str:
+    """A message as whoever typed a command reads it: what would allow more is named as its option."""
+    return _BY_NAME.sub(lambda found: f"allow more by --{found.group(1).replace('_', '-')}", message)
 
 
 class Abandoned(Exception):  # noqa: N818 - nobody's error: it ends a thread to which nobody listens any more
@@ -53,7 +63,7 @@ class Limits:
     def check_rows(self, count: int) -> None:
         """LimitError for an answer of more rows than are allowed."""
         if self.rows is not None and count > self.rows:
-            raise LimitError(f"the answer has more rows than max_rows, {self.rows:,}: limit it, or allow more")
+            raise LimitError(f"the answer has more than {self.rows:,} rows: limit it, or allow more by max_rows")
 
 
 def _is_time(seconds: object) -> bool:
@@ -155,7 +165,7 @@ class Leaving(Generic[T]):
             found = self._queue.get(timeout=self._rest)
         except Empty:
             raise LimitError(
-                f"no answer within its time limit of {self._seconds:g} s: ask for less, or allow more"
+                f"no answer within its time limit of {self._seconds:g} s: ask for less, or allow more by time_limit"
             ) from None
         if self._rest is not None:
             self._rest = max(self._rest - (monotonic() - began), 0)

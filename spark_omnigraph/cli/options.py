@@ -273,6 +273,7 @@ OUTPUT = Option(
     values.output,
     "PATH",
 )
+ANSWER_OUTPUT = replace(OUTPUT, parse=values.answer)
 EXPORT_FORMAT = Option(
     "export_format",
     "JSON lines that ingest reads again; or a table for each type: Delta, or a file of Parquet; those need --output",

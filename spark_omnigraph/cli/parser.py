@@ -53,6 +53,13 @@ class _Switch(argparse.BooleanOptionalAction):
         setattr(namespace, self.dest, option_string == self.option_strings[0])
 
 
+_INSTEAD = {
+    name: f"the plan of a query is shown by `query --{name}`, that of a statement by `sql --{name}`"
+    for name in ("explain", "analyze")
+}
+"""What is no verb, and how to do what its name says."""
+
+
 def find_verb(argv: Sequence[str], verbs: Mapping[str, Verb]) -> tuple[Verb, list[str]]:
     """The verb that the arguments begin with, of one word or two, and the arguments after it."""
     for words in (2, 1):
@@ -70,6 +77,8 @@ def find_verb(argv: Sequence[str], verbs: Mapping[str, Verb]) -> tuple[Verb, lis
         near = nearest(second, seconds) if second else ""
         after = f", not '{second}'{near}" if second else ""
         raise UsageError(f"'{word}' needs one of {', '.join(seconds)} after it{after}")
+    if word in _INSTEAD:
+        raise UsageError(f"unknown verb '{word}': {_INSTEAD[word]}")
     raise UsageError(f"unknown verb '{word}'{nearest(word, (*verbs, HELP))} (verbs: {', '.join(verbs)})")
 
 

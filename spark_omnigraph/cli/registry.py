@@ -107,7 +107,7 @@ _ALL = (
         "spark-omnigraph query --graph graphs/films --file films.gq --name by_year --params '{\"year\": 1995}'",
         _in("query", "query"),
         (
-            *(o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, o.ANALYZE),
+            *(o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.ANSWER_OUTPUT, o.EXPLAIN, o.ANALYZE),
             *(*o.BOUNDS, *o.PAST, o.CACHE_MEMORY, o.QUERY_EXECUTOR),
         ),
         o.TO_READ,

@@ -109,6 +109,13 @@ def output(value: str) -> str:
     return plain(place)
 
 
+def answer(value: str) -> str:
+    """As `output`, for rows that Spark may write, as a folder."""
+    if not has_scheme(value) and Path(local_path(value)).is_dir():
+        raise ValueError(f"'{value}' is a folder already; name a new file, or for --executor spark a new folder")
+    return output(value)
+
+
 def page(value: str) -> str:
     """A new file or an object that is a page."""
     if not value.lower().endswith(".html"):
@@ -167,9 +174,12 @@ def names(value: str) -> tuple[str, ...]:
 
 def amount(value: str) -> float:
     """A number from 0 on."""
-    found = float(value)
+    try:
+        found = float(value)
+    except ValueError:
+        found = -1.0
     if not 0 <= found < float("inf"):
-        raise ValueError(f"{value} is not an amount")
+        raise ValueError(f"'{shortened(value)}' is not a number from 0 on, such as 5 or 0.25")
     return found
 
 
@@ -201,7 +211,9 @@ def duration(value: str) -> timedelta:
     """A length of time: `7d`, `12h`, `90m`, `30s`, `2w`."""
     found = _DURATION.fullmatch(value.strip())
     if found is None:
-        raise ValueError(f"'{shortened(value)}' is not a length of time such as 7d, 12h or 90m")
+        raise ValueError(
+            f"'{shortened(value)}' is not a length of time: a number and s, m, h, d or w, as in 30s, 90m or 7d"
+        )
     number, unit = found.groups()
     try:
         return timedelta(**{_UNITS[unit.lower()]: float(number)})

@@ -98,6 +98,6 @@ def refuse_dear(size: int, most: int | None) -> None:
     tokens = tokens_of(size)
     if most is not None and tokens > most:
         raise BadRequestError(
-            f"about {tokens:,} tokens would be asked for, and max_tokens allows {most:,}: nobody was asked; choose "
-            "fewer rows, or allow more"
+            f"about {tokens:,} tokens would be asked for, and at most {most:,} may be: nobody was asked; choose fewer "
+            "rows, or allow more by max_tokens"
         )

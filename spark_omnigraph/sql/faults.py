@@ -40,6 +40,7 @@ _PLACE = re.compile(r"\s*at Line: (\d+), Column: (\d+)")
 _PLACEHOLDER = re.compile(r"(?:Placeholder '\$?|No value found for placeholder with name \$?)([^\s']+)")
 _NO_TABLE = re.compile(r"\btable '([^']*)' not found|failed to resolve (?:schema|catalog): (.*)")
 _EXHAUSTED = "Resources exhausted: "
+_OVERFLOW = "offset overflow"
 _DISK = "used disk space during the spilling process"
 _LOST = ("LanceError(IO)", "Object at location", "Generic S3", "No such file")
 
@@ -108,10 +109,12 @@ def _unparsed(reason: str, text: str) -> QueryParseError:
 
 def _of_run(said: str) -> OmnigraphError:
     if _DISK in said:
-        return LimitError("more is spilled to the disk than spill allows: ask for less, or allow more")
+        return LimitError("more is spilled to the disk than it may: ask for less, or allow more by spill")
     if _EXHAUSTED in said:
         reason = _line(said.partition(_EXHAUSTED)[2])
-        return LimitError(f"it needs more memory than it may take: ask for less, or raise memory ({reason})")
+        return LimitError(f"it needs more memory than it may take: ask for less, or allow more by memory ({reason})")
+    if _OVERFLOW in said:
+        return LimitError("texts or lists of one batch take more than 2 GiB: ask for less")
     if any(word in said for word in _LOST) and "Execution error" not in said and "Arrow error" not in said:
         return StorageError(f"storage: {_line(said)}")
     return _missing_value(said) or QueryEngineError(_line(said))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
+
+from datafusion import SessionContext
 
 from spark_omnigraph.errors import BadRequestError, QueryTypeError
 
@@ -40,6 +43,13 @@ _PASSED_OVER = re.compile(
     re.IGNORECASE,
 )
 """Clauses that the parser takes and the planner does not look at: the answer would be that of another statement."""
+_WITH_LENGTHS = frozenset(("substring", "substr", "overlay"))
+_OF_AGGREGATES = {
+    ("filter", "("): "FILTER",
+    ("ignore", "nulls"): "IGNORE NULLS",
+    ("respect", "nulls"): "RESPECT NULLS",
+} | {("within", "group"): "WITHIN GROUP"}
+"""What stands behind calls of aggregates and windows alone, as OVER: behind others the planner passes over it."""
 
 
 def refuse_shape(text: str) -> None:
@@ -84,11 +94,29 @@ def _words(text: str) -> tuple[bool, list[str]]:
         if kind != "comment":
             words.append(found.group())
             clauses.append("''" if kind else found.group())
-    passed_over = _PASSED_OVER.search(" ".join(clauses))
+    passed_over = _PASSED_OVER.search(" ".join(_without_lengths(clauses)))
     if passed_over is not None:
         clause = passed_over.group().rstrip(" (.0123456789").upper()
         raise QueryTypeError(f"sql: {clause} is not supported; what is a name here stands in double quotes")
     return is_sure, words if is_sure else _BARE_WORD.findall(text)
+
+
+def _without_lengths(words: list[str]) -> list[str]:
+    """The words without FOR where it stands before a length: `substring(a FROM 1 FOR n)`."""
+    calls, found = [""], []
+    for before, word in zip(["", *words], words, strict=False):
+        if word == "(":
+            calls.append(before.lower())
+        elif word == ")" and len(calls) > 1:
+            calls.pop()
+        found.append("," if word.lower() == "for" and calls[-1] in _WITH_LENGTHS else word)
+    return found
+
+
+@cache
+def _scalar_functions() -> frozenset[str]:
+    known = SessionContext()
+    return frozenset(known.udfs()) - frozenset(known.udafs()) - frozenset(known.udwfs())
 
 
 @dataclass(slots=True)
@@ -127,6 +155,7 @@ class _Shape:
 
     def add(self, word: str) -> None:
         level, plain = self._levels[-1], word.lower()
+        self._refuse_of_scalar(plain)
         if word in _CLOSING:
             self._close()
         elif plain in _PARTING or (word == "," and not level.is_chained):
@@ -145,6 +174,21 @@ class _Shape:
             if word in _OPENING:
                 self._open()
         self._before = (self._before[1], word)
+
+    def _refuse_of_scalar(self, word: str) -> None:
+        """QueryTypeError for what only aggregates and windows have, behind or within the call of another function."""
+        level, (before, last) = self._levels[-1], self._before
+        clause, function = "", level.after
+        if before == ")" and (last.lower(), word) in _OF_AGGREGATES:
+            clause, function = _OF_AGGREGATES[last.lower(), word], self._after
+        elif (last, word) == (")", "over"):
+            clause, function = "OVER", self._after
+        elif (last, word) == ("(", "distinct"):
+            clause = "DISTINCT"
+        elif (last.lower(), word) == ("order", "by") and not level.is_chained:
+            clause = "ORDER BY"
+        if clause and _name(function).lower() in _scalar_functions():
+            raise QueryTypeError(f"sql: {clause} is for aggregates and windows, and {_name(function)} is neither")
 
     def _open(self) -> None:
         before, last = self._before

@@ -28,6 +28,8 @@ class States:
 
     source: SqlSource
     context: SessionContext
+    check: Callable[[], None]
+    """Abandoned where nobody waits for the planning any more."""
     faults: list[OmnigraphError] = field(default_factory=list)
     _found: dict[str, StateTables | None] = field(default_factory=dict)
     _readers: list[TableReader] = field(default_factory=list)
@@ -43,7 +45,8 @@ class States:
         return {self.source.default, *(self._told(self.source.listed) or ())}
 
     def table(self, state: StateTables, name: str) -> Table | None:
-        """A type as a table."""
+        """A type as a table. Abandoned."""
+        self.check()
         return self._told(lambda: self._view(state, state.type(name)))
 
     def _view(self, state: StateTables, entity: EntityType) -> Table:

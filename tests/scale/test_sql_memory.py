@@ -25,7 +25,7 @@ before = getrusage(RUSAGE_SELF).ru_maxrss
 try:
     graph.sql("SELECT count(*) FROM N a JOIN N b ON a.t = b.t AND a.n < b.n", memory=int(sys.argv[2])).to_arrow()
 except LimitError as error:
-    print("raise memory" in error.message, (getrusage(RUSAGE_SELF).ru_maxrss - before) * 1024)
+    print("allow more by memory" in error.message, (getrusage(RUSAGE_SELF).ru_maxrss - before) * 1024)
 """
 
 

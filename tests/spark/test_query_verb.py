@@ -113,13 +113,16 @@ def test_an_answer_that_takes_too_long_is_given_up(ask: Ask, tmp_path: Path) -> 
     assert not is_left_behind(PATIENCE), "its jobs run on"
 
 
-def test_analyze_says_the_rows_of_each_operator(ask: Ask) -> None:
+def test_analyze_says_the_rows_of_each_operator(ask: Ask, tmp_path: Path) -> None:
     body = "match { $p: P $p knows{1,2} $q not { $q knows $r $r.name = $p.name } } return { $p.name } order { $p.name }"
     code, _, lines = ask(body, "--analyze")
     assert code == 0
     found = [(line.split()[0], line.split("[")[1].split(",")[0]) for line in lines if "ms]" in line]
     assert found[:4] == [("project", "3 rows"), ("anti-join:", "3 rows"), ("expand", "4 rows"), ("scan", "3 rows")]
     assert found[4] == ("filter", "1 row")
+    code, said, _ = ask(body, "--analyze", "--max-rows", "2", "--output", str(tmp_path / "f"))
+    refused = "query: the answer has more than 2 rows: limit it, or allow more by --max-rows"
+    assert (code, said["error"]["error"]) == (3, refused)
 
 
 def hold(begun: Path, until: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

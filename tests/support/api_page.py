@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 
@@ -76,9 +77,13 @@ def _methods(kind: type) -> Iterator[Callable[..., object]]:
             yield found
 
 
+_SESSION = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
 def _doc(value: object) -> str:
     text = inspect.getdoc(value) or ""
-    return "" if text.startswith("dict() ->") else text
+    text = "" if text.startswith("dict() ->") else text
+    return _SESSION.sub(lambda found: f"```python\n{found.group()}\n\n```", text)
 
 
 def _signature(name: str, function: Callable[..., object]) -> str:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from spark_omnigraph.errors import BadRequestError, LimitError
-from spark_omnigraph.limits import Leaving, Limits, Watch, is_left_behind, split_limits
+from spark_omnigraph.limits import Leaving, Limits, Watch, by_option, is_left_behind, split_limits
 
 
 def test_limits_are_told_from_other_choices() -> None:
@@ -18,7 +18,7 @@ def test_limits_are_told_from_other_choices() -> None:
     assert rest == {"branch": "b", "version": None}
     assert split_limits({}) == (Limits(), {})
     limits.check_rows(3)
-    with pytest.raises(LimitError, match="more rows than max_rows, 3"):
+    with pytest.raises(LimitError, match="more than 3 rows: limit it, or allow more by max_rows"):
         limits.check_rows(4)
 
 
@@ -58,7 +58,9 @@ def test_work_that_takes_too_long_is_left_and_ends_at_its_next_look() -> None:
             ended.set()
         raise AssertionError("nobody waits")
 
-    with pytest.raises(LimitError, match=r"within its time limit of 0\.01 s"):
+    with pytest.raises(
+        LimitError, match=r"within its time limit of 0\.01 s: ask for less, or allow more by time_limit"
+    ):
         work.value(slow)
     assert is_left_behind(0)
     go.set()
@@ -114,3 +116,10 @@ def test_time_of_an_operator_is_without_what_is_below_it() -> None:
     assert watch.seconds == watch.found[id(outer)].seconds + watch.found[id(inner)].seconds
     assert watch.note(outer).startswith("  [6 rows, ")
     assert watch.note(object()) == "  [with the line above]"
+
+
+@pytest.mark.parametrize("name", ["time_limit", "max_rows", "memory", "spill", "max_tokens"])
+def test_a_command_names_its_options(name: str) -> None:
+    said = by_option(f"it needs more memory: ask for less, or allow more by {name} (max_rows)")
+    assert said == f"it needs more memory: ask for less, or allow more by --{name.replace('_', '-')} (max_rows)"
+    assert by_option("allow more") == "allow more"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import spark_omnigraph
@@ -48,3 +50,9 @@ def test_every_error_says_what_to_do() -> None:
 
 def test_every_rule_is_explained() -> None:
     assert set(RULES) == set(Rule)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_sessions_stand_in_blocks_of_code(page: Path) -> None:
+    parts = page.read_text(encoding="utf-8").split("```")
+    assert [line for prose in parts[::2] for line in prose.splitlines() if line.startswith(">>> ")] == []

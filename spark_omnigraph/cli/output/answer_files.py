@@ -64,7 +64,7 @@ def _within(frame: DataFrame, limits: Limits) -> DataFrame:
     """The same rows, made and counted before any is written where their number is bounded."""
     if limits.rows is None:
         return frame
-    made = kept(frame.mapInArrow(carried(_AtMost(limits)), frame.schema))
+    made = kept(frame.mapInArrow(carried(_AtMost(limits.rows + 1)), frame.schema))
     limits.check_rows(made.count())
     return made
 
@@ -78,18 +78,19 @@ def answer_columns(batch: pa.RecordBatch, columns: tuple[ResultColumn, ...]) -> 
 
 
 class _AtMost(TaskBody):
-    """The rows of a partition, as long as they are no more than all may be."""
+    """The first rows of a partition: one more than all may be is enough to refuse them, and no task fails for it."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, most: int) -> None:
+        self.most = most
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with coded():
-            rows = 0
+            left = self.most
             for batch in batches:
-                rows += batch.num_rows
-                self.limits.check_rows(rows)
-                yield batch
+                yield batch.slice(0, left)
+                left -= min(batch.num_rows, left)
+                if not left:
+                    return
 
 
 class _Lines(TaskBody):

@@ -29,7 +29,9 @@ def lines_of(result: Rows, form: str) -> Iterator[str]:
         return iter([result.to_json()]) if isinstance(result, QueryResult) else _json(result)
     if form == "jsonl":
         return (json.dumps(row, ensure_ascii=False) for row in result.rows())
-    return _csv(result) if form == "csv" else _table(result)
+    if form == "csv":
+        return _csv(result)
+    return _plans(result) if result.column_names == ["plan_type", "plan"] else _table(result)
 
 
 def write_parquet(result: Rows, path: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -96,6 +98,13 @@ def _cell(value: Json) -> str | None:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
+
+
+def _plans(result: Rows) -> Iterator[str]:
+    """What EXPLAIN gives: plans, of many lines each, whole."""
+    for kind, plan in result.values():
+        yield one_line(str(kind))
+        yield from (one_line(line) for line in str(plan).splitlines())
 
 
 def _table(result: Rows) -> Iterator[str]:

@@ -8,7 +8,14 @@ from spark_omnigraph.cli.output.log import log_bad_rows
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.embed_file import embed_file, is_of_file
-from spark_omnigraph.cli.verbs.provider import cost_of, most_tokens, provider_of, say_dry_run, say_properties
+from spark_omnigraph.cli.verbs.provider import (
+    cost_of,
+    most_tokens,
+    naming_cost,
+    provider_of,
+    say_dry_run,
+    say_properties,
+)
 from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.embed.counts import PropertyCounts
 from spark_omnigraph.errors import UsageError
@@ -30,28 +37,29 @@ def embed(job: Job) -> VerbOutcome:
     mode = next((mode for mode in EmbedMode if getattr(config, mode)), EmbedMode.MISSING)
     provider = None if mode is EmbedMode.CLEAN else provider_of(job)
     graph = Graph.open(config.graph, mode="r" if config.dry_run else "rw", storage_options=storage)
-    report = graph.with_origin(job.origin).embed(
-        config.types[0] if config.types else None,
-        config.property,
-        provider,
-        branch=config.branch,
-        actor=config.actor,
-        mode=mode,
-        source=config.source or None,
-        fields=config.fields or None,
-        where=config.where,
-        cache=config.cache,
-        no_cache=config.no_cache,
-        adopt=config.adopt,
-        max_bad_rows=config.max_bad_rows,
-        bad_rows=config.bad_rows,
-        commit_every=config.commit_every,
-        max_tokens=most_tokens(config),
-        dry_run=config.dry_run,
-        cache_every_texts=config.cache_every,
-        cache_every_seconds=config.cache_seconds,
-        executor=job.executor(),
-    )
+    with naming_cost(config):
+        report = graph.with_origin(job.origin).embed(
+            config.types[0] if config.types else None,
+            config.property,
+            provider,
+            branch=config.branch,
+            actor=config.actor,
+            mode=mode,
+            source=config.source or None,
+            fields=config.fields or None,
+            where=config.where,
+            cache=config.cache,
+            no_cache=config.no_cache,
+            adopt=config.adopt,
+            max_bad_rows=config.max_bad_rows,
+            bad_rows=config.bad_rows,
+            commit_every=config.commit_every,
+            max_tokens=most_tokens(config),
+            dry_run=config.dry_run,
+            cache_every_texts=config.cache_every,
+            cache_every_seconds=config.cache_seconds,
+            executor=job.executor(),
+        )
     _say(job, report, provider)
     return VerbOutcome(
         branch=report.branch,

@@ -15,7 +15,14 @@ from spark_omnigraph.cli.config_file import read_yaml
 from spark_omnigraph.cli.files import read_text, whole_file
 from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.verb import Job, VerbOutcome
-from spark_omnigraph.cli.verbs.provider import cost_of, most_tokens, provider_of, provider_of_dry_run, say_dry_run
+from spark_omnigraph.cli.verbs.provider import (
+    cost_of,
+    most_tokens,
+    naming_cost,
+    provider_of,
+    provider_of_dry_run,
+    say_dry_run,
+)
 from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.embed.counts import estimated, minutes, refuse_dear
 from spark_omnigraph.embed.file import FileChoice, FileCounts, FileMode, FileSpec, checked_spec, embed_lines, read_spec
@@ -69,7 +76,8 @@ def embed_file(job: Job) -> VerbOutcome:
         counts.taken(estimated(counts.of_all, provider))
         say_dry_run(job, provider, [counts.of_all])
     else:
-        refuse_dear(counts.bytes, most_tokens(config))
+        with naming_cost(config):
+            refuse_dear(counts.bytes, most_tokens(config))
         embedder, counts = None if provider is None else embedder_for(provider), FileCounts()
         lines = embed_lines(_lines(files.input), choice, embedder, counts, config.max_bad_rows)
         with whole_file(files.output, job.host.storage_options(config)) as file:

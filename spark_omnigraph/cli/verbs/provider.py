@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from spark_omnigraph.cli.config import JobConfig
@@ -14,7 +15,7 @@ from spark_omnigraph.cli.output.log import say_table
 from spark_omnigraph.cli.verb import Job
 from spark_omnigraph.embed.config import EmbedConfig, overridden, resolve_config
 from spark_omnigraph.embed.counts import Properties, PropertyCounts, minutes
-from spark_omnigraph.errors import EmbeddingConfigError, UsageError
+from spark_omnigraph.errors import BadRequestError, EmbeddingConfigError, UsageError
 
 _SHOWN = (
     "rows", "missing", "stale", "blank", "distinct", "cached", "requested", "requests", "tokens", "embedded", "cleaned",
@@ -57,6 +58,17 @@ def most_tokens(config: JobConfig) -> int | None:
     tokens = config.max_cost / price * 1_000_000 if price else math.inf
     most = min(tokens, config.max_tokens or math.inf)
     return int(most) if most < math.inf else None
+
+
+@contextmanager
+def naming_cost(config: JobConfig) -> Iterator[None]:
+    """A refusal by a cost names that option, not the tokens that it comes to."""
+    try:
+        yield
+    except BadRequestError as error:
+        if config.max_cost is not None and most_tokens(config) != config.max_tokens:
+            error.message = error.message.replace("more by max_tokens", "more by --max-cost")
+        raise
 
 
 def cost_of(config: JobConfig, tokens: int | None) -> float | None:

@@ -37,12 +37,15 @@ SPARK_FORMS = ("jsonl", "csv", "parquet")
 def query(job: Job) -> VerbOutcome:
     """The rows of a read query."""
     config = job.config
-    by_spark = config.executor == "spark" and not config.explain
+    is_plan = config.explain and not config.analyze
+    by_spark = config.executor == "spark" and not is_plan
     if not (by_spark and config.analyze):
         (check_folder if by_spark else check_output)(config)
     named = next((f"--{name.replace('_', '-')}" for name, value in config.past().items() if value is not None), None)
-    if config.explain and not config.analyze and named is not None:
+    if is_plan and named is not None:
         raise UsageError(f"--explain shows a plan and reads no state: leave {named} out")
+    if is_plan:
+        check_plan(config)
     text = query_text(config)
     if by_spark:
         return _by_spark(job, text)
@@ -93,7 +96,7 @@ def _by_spark(job: Job, text: str) -> VerbOutcome:
     query = ask(store, target, asked)
     limits = Limits.of(config.time_limit, config.max_rows)
     if config.analyze:
-        return show_plan(job, leaving(spark, limits.seconds, lambda own: query.measured(own, job.progress)))
+        return show_plan(job, leaving(spark, limits.seconds, lambda own: query.measured(own, limits, job.progress)))
 
     def write(own: SparkSession) -> int:
         frame = query.frame(own, Engine.SPARK, job.progress)
@@ -112,7 +115,16 @@ def _explained(job: Job, graph: Graph, text: str) -> VerbOutcome:
     plan = (
         graph.explain(text, of, values, analyze=True, **choices) if config.analyze else graph.explain(text, of, values)
     )
+    if config.executor == "spark":
+        operators, _, choice = plan.rpartition("engine auto: ")
+        plan = f"{operators}engine spark, by --executor; auto would be {choice}"
     return show_plan(job, plan)
+
+
+def check_plan(config: JobConfig) -> None:
+    """UsageError for a bound of rows where a plan is shown in their place."""
+    if config.max_rows is not None:
+        raise UsageError("a plan is shown in place of rows: leave --max-rows out")
 
 
 def show_plan(job: Job, plan: str) -> VerbOutcome:

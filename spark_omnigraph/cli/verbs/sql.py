@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.mutate import query_text
-from spark_omnigraph.cli.verbs.query import check_output, show_plan, write_rows
+from spark_omnigraph.cli.verbs.query import check_output, check_plan, show_plan, write_rows
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.progress.meter import begin
 
@@ -14,9 +14,11 @@ def sql(job: Job) -> VerbOutcome:
     """The rows of one statement, as they are found."""
     config = job.config
     check_output(config)
+    is_plan = config.explain or config.analyze
+    if is_plan:
+        check_plan(config)
     text = query_text(config)
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
-    is_plan = config.explain or config.analyze
     asked = f"EXPLAIN {'ANALYZE ' if config.analyze else ''}{text}" if is_plan else text
     result = graph.sql(asked, config.params, memory=config.memory, spill=config.spill, **config.bounded())
     if is_plan:

@@ -11,6 +11,7 @@ planned again, a bounded number of times.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,10 @@ from spark_omnigraph.write.personal import without_personal
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 from spark_omnigraph.write.values import LEFT_ALONE, ValueChange, WriteContext, change_of, parts_of, write_part
 
+_LOG = logging.getLogger(__name__)
+_NAMED = 10
+"""Commits of a stopped run that are named."""
+
 
 def embed(store: GraphStore, request: EmbedRequest) -> EmbedReport:
     """Gives the rows that a request means their vectors, in one commit, or in several whole ones.
@@ -47,7 +52,7 @@ def embed(store: GraphStore, request: EmbedRequest) -> EmbedReport:
     after bounded replanning. What was answered is kept, and is not asked again.
     """
     run = _EmbedRun(store, request)
-    with _scratch(request), lost_columns_named(store, request.branch):
+    with _scratch(request), _naming_commits(run), lost_columns_named(store, request.branch):
         run.once()
         while run.planner.is_cut and not request.bounds.dry_run:
             run.once()
@@ -55,6 +60,18 @@ def embed(store: GraphStore, request: EmbedRequest) -> EmbedReport:
             run.note_seen()
             request.store.tidy(*{each.target.dimension for each in run.plans[-1].properties.values()})
     return run.report()
+
+
+@contextmanager
+def _naming_commits(run: _EmbedRun) -> Iterator[None]:
+    """Says which commits stand of a run that is stopped, whatever stops it."""
+    try:
+        yield
+    except BaseException:
+        if run.commits:
+            named = ", ".join(run.commits[-_NAMED:])
+            _LOG.warning("stopped after %d commits, which stand; the last of them: %s", len(run.commits), named)
+        raise
 
 
 @contextmanager

@@ -147,7 +147,7 @@ def answer_query(
 def analyze_query(source: EngineSource, plan: Plan, limits: Limits) -> str:
     """The text of a bound plan that has run, with the rows of each operator and the time that it took by itself."""
     watch = Watch()
-    _within(limits, source, plan, watch)
+    limits.check_rows(_within(limits, source, plan, watch).num_rows)
     return explain(plan, watch.note) + f"{watch.seconds * 1000:,.1f} ms\n"
 
 

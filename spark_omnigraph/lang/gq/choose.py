@@ -50,19 +50,21 @@ def choose(plan: Plan, catalog: Catalog, stored: Stored) -> Choice:
         names = ", ".join(sorted(key.type_name for key in walked))
         return Choice(Engine.SPARK, f"{edges:,} edges ({names}) are walked from many nodes")
     rows = _answer(plan.root, catalog, stored)
-    if rows > LARGE_ANSWER:
+    if rows is not None and rows > LARGE_ANSWER:
         return Choice(Engine.SPARK, f"the answer begins with {rows:,} rows and is not limited")
-    few = f"{edges:,} edges are walked from many nodes, and the answer begins with {rows:,} rows"
+    walks = f"{edges:,} edges are walked from many nodes" if walked else "no edges are walked from many nodes"
+    begins = "the answer is limited or aggregated" if rows is None else f"the answer begins with {rows:,} rows"
+    few = f"{walks}, and {begins}"
     return Choice(Engine.EMBEDDED, few)
 
 
-def _answer(root: Operator, catalog: Catalog, stored: Stored) -> int:
-    """Rows with which an answer begins that has all of them; 0 for one that is limited or counted."""
+def _answer(root: Operator, catalog: Catalog, stored: Stored) -> int | None:
+    """Rows with which an answer begins that has all of them; None for one that is limited or aggregated."""
     if not isinstance(root, Project):
-        return 0
+        return None
     rows = root.input.input if isinstance(root.input, Sort) else root.input
     scan = first_scan(rows)
-    return 0 if scan is None else most_rows(scan, catalog, stored)
+    return None if scan is None else most_rows(scan, catalog, stored)
 
 
 def _walked(root: Operator, catalog: Catalog, stored: Stored, outer: int) -> Iterator[TableKey]:

@@ -19,7 +19,7 @@ from spark_omnigraph.graph.read.history import ReadTarget, resolve
 from spark_omnigraph.graph.read.query import bound_plan, prepare, query_task, stored_rows
 from spark_omnigraph.lang.gq.choose import Engine, choose
 from spark_omnigraph.lang.gq.plan import Plan
-from spark_omnigraph.limits import Watch
+from spark_omnigraph.limits import Limits, Watch
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.progress.meter import Progress, unheard
 from spark_omnigraph.spark.api import check_arguments
@@ -122,9 +122,9 @@ class BoundQuery:
         with typed_errors():
             return plan_frame(self.plan, self._tables(spark, progress))
 
-    def measured(self, spark: SparkSession, progress: Progress = unheard) -> str:
+    def measured(self, spark: SparkSession, limits: Limits, progress: Progress = unheard) -> str:
         """The plan as text, run by the engine of Spark an operator at a time, with their rows and times."""
-        return measured_plan(self.plan, self._tables(spark, progress), Watch())
+        return measured_plan(self.plan, self._tables(spark, progress), Watch(), limits)
 
     def _tables(self, spark: SparkSession, progress: Progress) -> GraphTables:
         task = query_task(self.store, self.catalog, self.snapshot, self.plan)

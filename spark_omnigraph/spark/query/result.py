@@ -36,7 +36,7 @@ from spark_omnigraph.lang.gq.plan import (
     SortResult,
     TextMatch,
 )
-from spark_omnigraph.limits import Watch
+from spark_omnigraph.limits import Limits, Watch
 from spark_omnigraph.spark.query.frame import Frame, kept, literal, shown
 from spark_omnigraph.spark.query.pattern import Matching, PatternFrames
 from spark_omnigraph.spark.query.search import Ordered, all_scored, identities, ranked, scored
@@ -55,12 +55,13 @@ def plan_frame(plan: Plan, tables: GraphTables) -> DataFrame:
     return data.select(*(shown(F.col(name), c.type).alias(c.name) for name, c in zip(names, plan.columns, strict=True)))
 
 
-def measured_plan(plan: Plan, tables: GraphTables, watch: Watch) -> str:
+def measured_plan(plan: Plan, tables: GraphTables, watch: Watch, limits: Limits) -> str:
     """The text of a plan that has run, with the rows of each operator and the time that it took by itself. What ranks,
-    orders and groups is done with the operator at the top.
+    orders and groups is done with the operator at the top. LimitError where the rows are more than they may be.
     """
     measuring = replace(tables, watch=watch)
     watch.measured(plan.root, lambda: kept(plan_frame(plan, measuring)), lambda data: data.count())
+    limits.check_rows(watch.found[id(plan.root)].rows)
     return explain(plan, watch.note) + f"{watch.seconds * 1000:,.1f} ms\n"
 
 

@@ -70,7 +70,9 @@ def test_a_run_that_is_too_dear_asks_nobody(
     for bound in (("--max-tokens", "8"), dear, (*dear, "--max-tokens", "9")):
         code, body, _ = run(capsys, "--graph", graph.uri, "--commit-every", "1", *bound)
         assert (code, body["commit"], server.asked) == (3, None, [])
-        assert body["error"]["error"].startswith("about 9 tokens would be asked for, and max_tokens allows 8")
+        said = body["error"]["error"]
+        assert said.startswith("about 9 tokens would be asked for, and at most 8 may be")
+        assert said.endswith(f"allow more by {'--max-cost' if '--max-cost' in bound else '--max-tokens'}")
     code, body, _ = run(capsys, "--graph", graph.uri, "--max-cost", "1")
     assert (code, body["error"]["error"]) == (
         2,

@@ -153,6 +153,7 @@ def test_options_are_not_abbreviated() -> None:
     ("argv", "message"),
     [
         ([], "a verb is missing: one of demo, init,"),
+        (["explain", "--graph", "g"], "unknown verb 'explain': the plan of a query is shown by `query --explain`"),
         (["ingset"], "unknown verb 'ingset'; did you mean 'ingest'\\?"),
         (["branch"], "'branch' needs one of create, list"),
         (["branch", "rename", "x"], "'branch' needs one of create, list"),

@@ -159,3 +159,55 @@ def test_ctrl_c_ends_an_endless_answer(folder: Path, asked: str) -> None:
     assert child.returncode == 130, err
     [said] = [line for line in err.splitlines() if line.startswith("{")]
     assert json.loads(said)["status"] == "interrupted"
+
+
+@pytest.mark.parametrize("verb", ["sql", "query"])
+def test_a_limit_is_named_as_its_option(folder: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    text = {"sql": "SELECT title FROM Film", "query": "query q() { match { $f: Film } return { $f.title } }"}[verb]
+    for words in ((), ("--analyze",)) if verb == "query" else ((),):
+        code, _, body = run(capsys, "-e", text, "--max-rows", "2", *words, verb=verb)
+        said = "query: the answer has more than 2 rows: limit it, or allow more by --max-rows"
+        assert (code, body["error"]["error"]) == (3, said)
+
+
+def test_the_explanation_of_a_statement_is_whole_in_a_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    many = " AND ".join(f"title <> 'a long title of number {place}'" for place in range(5))
+    _, lines, _ = run(capsys, "-e", f"EXPLAIN SELECT title FROM Film WHERE {many}")
+    assert lines[0] == "logical_plan"
+    assert "physical_plan" in lines
+    assert "number 4" in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"), [("sql", ("--explain",)), ("sql", ("--analyze",)), ("query", ("--explain",))]
+)
+def test_a_plan_takes_no_bound_of_rows(
+    folder: Path, capsys: pytest.CaptureFixture[str], verb: str, words: tuple[str, ...]
+) -> None:
+    code, _, body = run(capsys, "-e", "SELECT 1", *words, "--max-rows", "9", verb=verb)
+    assert (code, body["error"]["error"]) == (2, "a plan is shown in place of rows: leave --max-rows out")
+
+
+def test_the_plan_names_the_engine_that_was_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "query q() { match { $f: Film } return { $f.title } limit 2 }"
+    for words, said in (
+        ((), "engine auto: "),
+        (("--executor", "spark"), "engine spark, by --executor; auto would be "),
+    ):
+        _, lines, _ = run(capsys, "-e", text, "--explain", *words, verb="query")
+        why = "embedded, since no edges are walked from many nodes, and the answer is limited or aggregated"
+        assert lines[-1] == said + why
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--time-limit", "1ms"), "'1ms' is not a length of time: a number and s, m, h, d or w, as in 30s, 90m or 7d"),
+        (("--output", "."), "'.' is a folder already; name a new file, or for --executor spark a new folder"),
+    ],
+)
+def test_options_of_an_answer_are_told_in_plain_words(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    assert main(["query", "--graph", "graph", "-e", "query q() { match { $f: Film } return { $f } }", *words]) == 2
+    assert said in capsys.readouterr().err

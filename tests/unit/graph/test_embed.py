@@ -520,3 +520,19 @@ def test_the_model_that_the_schema_names_is_the_one_that_is_asked(tmp_path: Path
     graph = Graph.init(tmp_path / "g", 'node T { k: String @key  v: Vector(2)? @embed("k", model="a") }')
     with pytest.raises(BadRequestError, match="OMNIGRAPH_EMBED_MODEL='a'"):
         graph.embed("T", embedder=Scripted("b"))
+
+
+def test_commits_of_a_run_that_is_stopped_are_named(graph: Graph, caplog: pytest.LogCaptureFixture) -> None:
+    def stop_at_the_third(texts: list[str]) -> None:
+        if len(asked.asked) == 2:
+            raise KeyboardInterrupt
+
+    graph.load([film("f", "three")], options=QUIET)
+    known = {commit.id for commit in graph.commits()}
+    asked = Scripted(before=stop_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        graph.embed("Film", "plot_vec", asked, commit_every=1)
+    made = [commit.id for commit in reversed(graph.commits()) if commit.id not in known]
+    assert len(made) >= 2
+    warned = [record.getMessage() for record in caplog.records if "which stand" in record.getMessage()]
+    assert warned == [f"stopped after {len(made)} commits, which stand; the last of them: {', '.join(made)}"]

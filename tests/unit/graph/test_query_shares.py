@@ -92,5 +92,5 @@ def test_sums_of_integers_are_exact_and_rounded_once(tmp_path: Path) -> None:
 def test_explain_names_the_engine_that_a_frame_would_take(graph: Graph) -> None:
     told = graph.explain(f"query q() {{ {match('$p: P $p knows $q')} }}")
     assert told.splitlines()[-1] == (
-        "engine auto: embedded, since 0 edges are walked from many nodes, and the answer begins with 10 rows"
+        "engine auto: embedded, since no edges are walked from many nodes, and the answer begins with 10 rows"
     )

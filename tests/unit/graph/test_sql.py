@@ -8,12 +8,14 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from importlib import metadata
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from spark_omnigraph import answer
+from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.errors import (
     BadRequestError,
     LimitError,
@@ -28,6 +30,7 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.limits import is_left_behind
+from spark_omnigraph.sql.source import StateTables
 
 SCHEMA = """
 node Thing {
@@ -538,19 +541,38 @@ class TestLimits:
 
     def test_rows(self, graph: Graph) -> None:
         assert len(rows(graph, "SELECT id FROM Thing", max_rows=3)) == 3
-        with pytest.raises(LimitError, match="more rows than max_rows, 2"):
+        with pytest.raises(LimitError, match="more than 2 rows: limit it, or allow more by max_rows"):
             rows(graph, "SELECT id FROM Thing", max_rows=2)
 
     def test_memory_and_room_on_the_disk(self, graph: Graph) -> None:
         series = "generate_series(1, 3000000)"
         joined = f"SELECT count(*) FROM {series} a JOIN {series} b ON a.value = b.value"
-        with pytest.raises(LimitError, match="raise memory"):
+        with pytest.raises(LimitError, match="allow more by memory"):
             rows(graph, joined, memory=16 << 20)
         ordered = f"SELECT value FROM {series} ORDER BY value % 1000, value"
-        with pytest.raises(LimitError, match="than spill allows"):
+        with pytest.raises(LimitError, match="than it may: ask for less, or allow more by spill"):
             rows(graph, ordered, memory=16 << 20, spill=16 << 20)
         assert next(graph.sql(ordered, memory=16 << 20).batches()).column(0)[0].as_py() == 1000
         assert not is_left_behind(60)
+
+    def test_planning_that_is_left_hinders_nobody(self, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is in the middle of one table, and looks at no other one when it goes on."""
+        held, looked = Event(), list[str]()
+        type_of = StateTables.type
+
+        def slow(state: StateTables, name: str) -> EntityType:
+            looked.append(name)
+            held.wait(60)
+            return type_of(state, name)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(StateTables, "type", slow)
+            with pytest.raises(LimitError, match=r"time limit of 0\.2 s"):
+                graph.sql("SELECT * FROM Thing a, Thing b, Has c", time_limit=0.2)
+        assert len(rows(graph, "SELECT id FROM Thing")) == 3
+        held.set()
+        assert not is_left_behind(60)
+        assert len(looked) == 1
 
     @pytest.mark.parametrize("wrong", [0, True, "1GiB", 2**70], ids=str)
     def test_no_number_of_bytes(self, graph: Graph, wrong: object) -> None:
@@ -569,7 +591,7 @@ class TestQueries:
 
     def test_limits(self, graph: Graph) -> None:
         assert graph.query(self.EVERY, max_rows=1, time_limit=60).to_pylist() == [{"a.name": "a", "b.name": "far"}]
-        with pytest.raises(LimitError, match="more rows than max_rows, 0"):
+        with pytest.raises(LimitError, match="more than 0 rows"):
             graph.query(self.EVERY, max_rows=0)
 
     def test_a_query_that_takes_too_long_is_left_and_ends(self, tmp_path: Path) -> None:

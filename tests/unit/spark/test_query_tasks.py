@@ -12,6 +12,7 @@ from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.cli.output.answer_files import _AtMost
 from spark_omnigraph.engine.pushdown import Pushed
 from spark_omnigraph.engine.search import hits_of
 from spark_omnigraph.engine.table import Table
@@ -98,3 +99,10 @@ def test_of_a_task_the_best_rows_are_left_with_all_that_are_as_good(graph: Graph
 
 def task_schema() -> pa.Schema:
     return pa.schema([("c0", pa.string()), ("c1", pa.float64())])
+
+
+def test_rows_of_a_bounded_answer_end_where_they_are_too_many_and_no_task_fails() -> None:
+    batches = [pa.record_batch({"c0": part}) for part in (["a"], ["b", "c", "d"], ["e"])]
+    for most, found in ((3, ["a", "b", "c"]), (1, ["a"]), (9, ["a", "b", "c", "d", "e"])):
+        rows = pa.Table.from_batches(list(_AtMost(most).run(batches)))
+        assert rows.column("c0").to_pylist() == found

@@ -110,6 +110,49 @@ def test_a_clause_that_would_be_passed_over_is_refused(text: str, clause: str) -
         refuse_shape(text)
 
 
+@pytest.mark.parametrize(
+    ("call", "clause"),
+    [
+        ("upper(t) OVER ()", "OVER"),
+        ("lower(upper(t) over w)", "OVER"),
+        ('"upper"(t) /* */ FILTER (WHERE n = 1)', "FILTER"),
+        ("concat(sum(n), (1)) FILTER (WHERE n = 1)", "FILTER"),
+        ("upper(t) IGNORE NULLS", "IGNORE NULLS"),
+        ("coalesce(t, 'a') respect nulls", "RESPECT NULLS"),
+        ("upper(t) WITHIN GROUP (ORDER BY n)", "WITHIN GROUP"),
+        ("upper(DISTINCT t)", "DISTINCT"),
+        ("round(sum(n), 1) + abs(n ORDER BY n)", "ORDER BY"),
+    ],
+)
+def test_what_only_aggregates_have_is_refused_of_other_functions(call: str, clause: str) -> None:
+    with pytest.raises(
+        QueryTypeError, match=f"sql: {clause} is for aggregates and windows, and (upper|concat|coal|abs)"
+    ):
+        refuse_shape(f"SELECT {call} FROM T WINDOW w AS (ORDER BY n)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT sum(n) FILTER (WHERE n = 1) OVER (PARTITION BY upper(t) ORDER BY lower(t)), count(DISTINCT n) FROM T",
+        "SELECT round(sum(n) OVER (), 1), lag(n) IGNORE NULLS OVER (ORDER BY n), array_agg(t ORDER BY n) FROM T",
+        "SELECT approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM T",
+        "SELECT upper((SELECT DISTINCT t FROM T ORDER BY n LIMIT 1)), first_value(n) RESPECT NULLS OVER w FROM T",
+        "SELECT upper(t) filter, upper(t) AS over, abs(n) ignore FROM T ORDER BY upper(t)",
+        "SELECT t FROM T WHERE n IN (1) ORDER BY abs(n)",
+        "SELECT upper(array_agg(t ORDER BY n)[1]), coalesce(sum(DISTINCT n), 0) FROM T",
+        "SELECT substring(t FROM 1 FOR share), overlay(t PLACING 'a' FROM 1 FOR update) FROM T",
+    ],
+)
+def test_what_aggregates_have_is_not_refused_of_them(text: str) -> None:
+    refuse_shape(text)
+
+
+def test_a_lock_in_a_subquery_of_a_call_is_refused_all_the_same() -> None:
+    with pytest.raises(QueryTypeError, match="FOR SHARE"):
+        refuse_shape("SELECT substring((SELECT t FROM T FOR SHARE) FROM 1 FOR share)")
+
+
 NO_CLAUSES = {
     "texts": "SELECT 'FOR UPDATE', \"PREWHERE\", sum(a) OVER (PARTITION BY b) -- TABLESAMPLE\n FROM T sample",
     "comments": "SELECT count(*), a ILIKE 'x', substr(a, 2) FROM T GROUP BY ROLLUP (a) /* WITH ROLLUP */",
