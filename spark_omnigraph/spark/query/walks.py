@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.lang.gq.choose import FEW_STARTS
 from spark_omnigraph.lang.gq.needs import Needs
 from spark_omnigraph.lang.gq.plan import Direction, Hops
 from spark_omnigraph.progress.meter import begin
@@ -99,12 +100,14 @@ def _walked(tables: GraphTables, hops: Hops, starts: DataFrame, pairs: Pairs) ->
     """
     start, at, node = (tables.names.fresh() for _ in range(3))
     begin(tables.progress, PHASE, hops.max_hops)
-    edges = kept(pairs.data.repartition(F.col(str(pairs.met))))
+    edges = kept(pairs.data)
     [only] = starts.columns
     frontier = kept(starts.select(F.col(only).alias(start), F.col(only).alias(node)))
-    seen, found = frontier, []
+    seen, count, found = frontier, frontier.count(), []
     for hop in range(1, hops.max_hops + 1):
-        step = frontier.join(edges, same(node, pairs.near, pairs.met)).select(
+        # Of what is kept Spark knows no number; a few rows need no shuffle of all edges.
+        begun = F.broadcast(frontier) if count <= FEW_STARTS else frontier
+        step = begun.join(edges, same(node, pairs.near, pairs.met)).select(
             start, F.col(node).alias(at), F.col(pairs.far).alias(node)
         )
         if hop == hops.min_hops:
@@ -114,7 +117,8 @@ def _walked(tables: GraphTables, hops: Hops, starts: DataFrame, pairs: Pairs) ->
         tables.progress(PHASE, hop, hops.max_hops)
         if hop >= hops.min_hops:
             found.append(frontier)
-        if frontier.isEmpty():
+        count = frontier.count()
+        if not count:
             break
         seen = seen.unionAll(frontier)
     nothing = tables.nothing(StructType([StructField(name, StringType()) for name in (start, node)]))
