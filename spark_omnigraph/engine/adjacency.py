@@ -16,7 +16,6 @@ import pyarrow as pa
 from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.int_arrays import Numbers, distinct, is_range, ranges
 from spark_omnigraph.lang.gq.plan import Direction
-from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.tables.reader import TableReader
 from spark_omnigraph.validate.key_index import KeyIndex
 
@@ -50,10 +49,14 @@ class Compressed:
     edges: npt.NDArray[np.int32] | None
 
     def of(self, nodes: Numbers) -> Steps:
-        begins = self.starts[nodes]
-        counts = self.starts[nodes + 1] - begins
-        everybody = is_range(nodes, len(self.starts) - 1)
-        places = slice(None) if everybody else ranges(begins, counts)
+        places: slice | Numbers
+        if is_range(nodes, len(nodes)):
+            counts = np.diff(self.starts[: len(nodes) + 1])
+            places = slice(0, int(self.starts[len(nodes)]))
+        else:
+            begins = self.starts[nodes]
+            counts = self.starts[nodes + 1] - begins
+            places = ranges(begins, counts)
         edges = None if self.edges is None else self.edges[places].astype(np.int64)
         return Steps(counts, self.nodes[places].astype(np.int64), edges)
 
@@ -153,32 +156,28 @@ class EdgeTables:
         """Whether both ends are of one type, so that a walk can go on from where it arrives."""
         return self.sources is self.targets
 
-    @property
-    def _memory(self) -> Memory:
-        return self.edges.memory
-
     def is_compressed(self, direction: Direction, with_edges: bool) -> bool:
         """Whether the neighbours in one direction are in memory."""
-        return self._memory.has(Compressed, (*self.key, direction, with_edges))
+        return self.edges.memory.has(Compressed, (*self.key, direction, with_edges))
 
     def pays(self, costs: Costs) -> bool:
         """Whether walks by look-ups have cost as much by now as an index; counts one more where not."""
         size = self.edges.rows + self.sources.rows + (0 if self.chains else self.targets.rows)
         if size > costs.index_entries:
             return False
-        walks_before = self._memory.notes.add(self.key, 1) - 1
+        walks_before = self.edges.memory.notes.add(self.key, 1) - 1
         return walks_before * costs.walk_entries >= size
 
     def compressed(self, direction: Direction, with_edges: bool) -> Compressed:
         """The neighbours in one direction, from memory when they are there."""
         key = (*self.key, direction, with_edges)
-        found = self._memory.get(Compressed, key)
+        found = self.edges.memory.get(Compressed, key)
         if found is not None:
             return found
-        ends = self._memory.get(Ends, self.key)
+        ends = self.edges.memory.get(Ends, self.key)
         if ends is None:
             ends = read_ends(self.edges, self.sources, self.targets)
-            self._memory.put(Ends, self.key, ends, ends.bytes)
+            self.edges.memory.put(Ends, self.key, ends, ends.bytes)
         made = ends.compressed(direction, with_edges)
-        self._memory.put(Compressed, key, made, made.bytes)
+        self.edges.memory.put(Compressed, key, made, made.bytes)
         return made

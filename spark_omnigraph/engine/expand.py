@@ -136,12 +136,32 @@ def _walked(hops: Hops, starts: BoundVariable, used: Numbers, source: EngineSour
         found = _by_lookup(hops, entities.take(used), tables, lookup, costs)
         if found is not None:
             return found
-    compressed = tables.compressed(hops.direction, hops.edge_variable is not None)
-    reached = walk(hops, entities.positions[used], compressed, tables.chains, costs)
-    if reached is None:
-        raise InternalError("an index of all edges does not give up")
+    reached = _by_index(hops, entities.positions[used], tables, costs)
     ends = tables.targets if hops.direction is Direction.OUT else tables.sources
     return _stored(reached, reached.nodes, reached.nodes < ends.rows)
+
+
+def _by_index(hops: Hops, starts: Numbers, tables: EdgeTables, costs: Costs) -> Reached:
+    """A walk by an index of all edges. A step from all nodes is kept where it takes no more than a column may: it is
+    the same each time, and the memory for it would be asked of the system and given back each time.
+    """
+    with_edges = hops.edge_variable is not None
+    near = tables.targets if hops.direction is Direction.IN else tables.sources
+    key = (*tables.key, hops.direction, with_edges)
+    memory, is_step = tables.edges.memory, with_edges or hops.max_hops == 1
+    from_all = is_step and is_range(starts, near.rows)
+    reached = memory.get(Reached, key) if from_all else None
+    if reached is not None:
+        return reached
+    reached = walk(hops, starts, tables.compressed(hops.direction, with_edges), tables.chains, costs)
+    if reached is None:
+        raise InternalError("an index of all edges does not give up")
+    size = sum(array.nbytes for array in reached.arrays)
+    if from_all and size <= memory.budget // costs.column_share:
+        for array in reached.arrays:
+            array.flags.writeable = False
+        memory.put(Reached, key, reached, size)
+    return reached
 
 
 def _is_small(hops: Hops, tables: EdgeTables, starts: int, costs: Costs) -> bool:

@@ -22,6 +22,11 @@ class Reached:
     nodes: Numbers
     edges: Numbers | None = None
 
+    @property
+    def arrays(self) -> list[Numbers]:
+        """Those that there are."""
+        return [self.starts, self.nodes, *(() if self.edges is None else (self.edges,))]
+
 
 def walk(hops: Hops, starts: Numbers, neighbours: Neighbours, chains: bool, costs: Costs) -> Reached | None:
     """All nodes that walks from these different starts reach. None when `neighbours` gives up.

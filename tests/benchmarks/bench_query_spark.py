@@ -59,7 +59,7 @@ class Question:
 
     @staticmethod
     def _filled(text: str, count: int) -> str:
-        return text.replace("ONE", f"p{count // 2:07d}").replace("FEW", f"{200 / count:.9f}")
+        return text.replace("ONE", f"p{count // 2:07d}").replace("FEW", f"{200 / count:.9f}").replace("SHARE", "0.001")
 
 
 @dataclass
@@ -81,6 +81,11 @@ QUESTIONS = (
              "WHERE p.id = 'ONE'"),
     Question("1 to 3 hops from 200",
              "match { $p: Person $p.score < FEW $p knows{1,3} $q } return { count($q) as n, sum($q.age) as a }", None),
+    Question("two hops from a share, by city",
+             "match { $p: Person $p.score < SHARE $p knows $q $q knows $r } return { $r.city, count($p) as n }",
+             None),
+    Question("scan with filter", "match { $p: Person $p.score < SHARE $p.age >= 50 } return { $p.name, $p.age }",
+             "SELECT name, age FROM Person WHERE score < SHARE AND age >= 50"),
     Question("aggregate by city", "match { $p: Person } return { $p.city, count($p) as n, max($p.age) as a }",
              "SELECT city, count(*), max(age) FROM Person GROUP BY city"),
     Question("ten best", "match { $p: Person } return { $p.name, $p.score } order { $p.score desc } limit 10",

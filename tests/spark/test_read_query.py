@@ -41,6 +41,9 @@ KNOWS = [("Ada", "Bob", 1), ("Bob", "Cyd", 2), ("Cyd", "Cyd", None), ("Cyd", "Da
 QUERIES = {
     "values": "match { $p: P } return { $p.name, $p.age, $p.seen, $p.born, $p.u, $p.v, $p.tags } order { $p.born }",
     "walk": "match { $p: P { name: $name } $p knows{1,3} $q } return { $q.name } order { $q.name }",
+    "hop": "match { $p: P $p knows $q } return { $p.name, $q.name as other } order { $p.name, $q.name }",
+    "share": "match { $p: P $p.age < 40 $p knows $q $q knows $r } return { $p.name, $p.age, $q.name as via, "
+    "$r.name as other } order { $p.name, $r.name }",
     "edges": "match { $p: P $p $w:knows $q } return { $p.name, $q.name as other, $w.since } order { $w.since }",
     "absent": "match { $p: P not { $q knows $p $q.age > 30 } } return { $p.name } order { $p.name }",
     "met": 'match { $p: P $q: P { name: "Bob" } $p knows $q } return { $p.name, count($q) as n }',

@@ -93,9 +93,13 @@ class Frame:
         return Frame(data.dropDuplicates(ids), kept, tables)
 
 
-def same(left: str, right: str) -> SparkColumn:
-    """Equality of two columns of ids; numbers are compared before texts are."""
-    return (F.xxhash64(left) == F.xxhash64(right)) & (F.col(left) == F.col(right))
+def same(left: str, right: str, number: str | None = None) -> SparkColumn:
+    """Equality of two columns of ids. Rows meet by a number of each; `number` is the column that has it of the right
+    one, where there is one. Their texts are compared then, in a way that Spark does not take for a key: it sorts by one
+    whole number sooner than by texts, and what is shuffled by it stays where it is for what is grouped by it next.
+    """
+    met = F.xxhash64(left) == (F.xxhash64(right) if number is None else F.col(number))
+    return met & (F.col(left) <= F.col(right)) & (F.col(left) >= F.col(right))
 
 
 def renamed(data: DataFrame, names: Mapping[str, str]) -> DataFrame:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.lang.gq.needs import Needs, named_in, needs_of, predicates_of, walks_far
+from spark_omnigraph.lang.gq.needs import Needs, first_scan, named_in, needs_of, predicates_of, walks_far
 from spark_omnigraph.lang.gq.plan import (
     AntiJoin,
     Comparison,
@@ -74,8 +74,11 @@ class PatternFrames:
     def _expanded(self, operator: Expand, needs: Needs, outer: Frame | None, once: bool) -> Frame:
         rows = self.rows(_m(operator.input), needs, outer)
         source = rows.name(operator.source)
-        pairs = pairs_of(self.tables, operator.hops, _starts(rows, source), needs, once)
-        found = pairs.beside(rows, rows.data.join(pairs.data, same(source, pairs.near)))
+        # From a share of the nodes few edges are met, which are cheaper to tell apart than all.
+        pairs = pairs_of(self.tables, operator.hops, _starts(rows, source), needs, once and not _is_share(operator))
+        found = pairs.joined(rows, source)
+        if once and not pairs.once:
+            found = pairs.told_apart(found, rows)
         key = TableKey.node(operator.target_type)
         # Also of a target that nobody refers to: an edge may lead to a node that is not stored.
         target = self.tables.scan(operator.target, key, operator.predicates, needs)
@@ -85,7 +88,7 @@ class PatternFrames:
         rows = self.rows(_m(operator.input), needs, outer)
         source, target = rows.name(operator.source), rows.name(operator.target)
         pairs = pairs_of(self.tables, operator.hops, _starts(rows, source), needs, once=False)
-        both = same(source, pairs.near) & same(target, pairs.far)
+        both = same(source, pairs.near, pairs.met) & same(target, pairs.far)
         if operator.hops.edge_variable is None:
             return rows.of(rows.data.join(pairs.data, both, "left_semi"))
         return pairs.beside(rows, rows.data.join(pairs.data, both))
@@ -126,6 +129,11 @@ class PatternFrames:
 
 def _starts(rows: Frame, source: str) -> DataFrame:
     return rows.data.select(source).distinct()
+
+
+def _is_share(walk: Expand) -> bool:
+    """Whether a walk may begin at a part of the nodes of a type alone."""
+    return first_scan(walk.input) is None or bool(predicates_of(walk.input))
 
 
 def _m(operator: object) -> Matching:

@@ -44,6 +44,7 @@ _MOST_BYTES = 1 << 30
 """More than that no table is said to take: Spark broadcasts none that is larger, and counts as far."""
 
 NOTHING = Needs()
+ENDS = ("src", "dst")
 
 Run = Callable[[Task, int, int], DataFrame]
 """Makes the frame of a task of so many parts, whose rows take about so many bytes."""
@@ -129,6 +130,13 @@ class GraphTables:
         for search in searches:
             frame = self.matching(frame, search)
         return frame
+
+    def ends(self, key: TableKey) -> tuple[DataFrame, str, str]:
+        """The ends of the edges of a type, without ids, and what the two columns are called."""
+        src, dst = self.names.fresh(), self.names.fresh()
+        schema = _schema([(src, StringType()), (dst, StringType())])
+        wanted = _Wanted(key, self.catalog.require(key), (), ENDS, (), None, schema)
+        return self._rows(wanted), src, dst
 
     def hits(self, key: TableKey, search: Bm25 | TextMatch) -> tuple[DataFrame, str, str]:
         """Ids and scores of the rows that a search finds, and what the two columns are called."""

@@ -61,7 +61,7 @@ class ScanTask:
 
     def _read(self, number: int) -> Iterator[pa.RecordBatch]:
         asked = {name for _, name in needs_of(self.pushed.rest).columns} | {d.column.name for d in self.distances}
-        names = tuple(sorted({IDENTITY, *self.columns, *asked} & self.stored))
+        names = tuple(sorted({*self.columns, *asked} & self.stored)) or (IDENTITY,)
         return read_batches(TableScan(self.table, names, self.pushed.where, None, self.groups[number], BATCH_ROWS))
 
     def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -20,6 +20,7 @@ from spark_omnigraph.engine.costs import Costs, Strategy
 from spark_omnigraph.engine.expand import connect, expand
 from spark_omnigraph.engine.select import select
 from spark_omnigraph.engine.source import EngineSource
+from spark_omnigraph.engine.walk import Reached
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.lang.gq.plan import Connect, Direction, Expand, Hops, OuterRows
 from spark_omnigraph.lang.pg import compile_schema
@@ -140,6 +141,36 @@ def test_an_index_is_kept_for_its_state_and_within_its_memory(tmp_path: Path) ->
     assert anew is not None
     assert anew.identity != edges.identity
     assert edges.memory.budget == 2 << 30
+
+
+def test_a_step_from_all_nodes_is_kept_by_direction_and_with_edges_apart(tmp_path: Path) -> None:
+    ids = ["a", "b", "c"]
+    source = world(tmp_path, ids, [("a", "b"), ("a", "b"), ("b", "gone"), ("c", "a")])
+    source = replace(source, costs=Costs(Strategy.ADJACENCY))
+    table, edges = source.table(TableKey.node("N")), source.table(TableKey.edge("Same")).reader
+    assert edges is not None
+    assert table.reader is not None
+    everybody = scanned("a", table, select(table, ()))
+    found: dict[tuple[Direction, str | None], list[tuple[str, str]]] = {
+        (Direction.OUT, None): [("a", "b"), ("c", "a")],
+        (Direction.IN, None): [("a", "c"), ("b", "a")],
+        (Direction.OUT, "w"): [("a", "b"), ("a", "b"), ("c", "a")],
+    }
+    for _ in range(2):
+        for (way, edge), pairs in found.items():
+            rows = expand(Expand(OuterRows(), "a", "b", "N", Hops("Same", way, edge_variable=edge)), everybody, source)
+            assert list(zip(*(rows.column(v, "id").to_pylist() for v in "ab"), strict=True)) == pairs
+    tables = EdgeTables(edges, table.reader, table.reader)
+    kept = [edges.memory.get(Reached, (*tables.key, way, edge is not None)) for way, edge in found]
+    assert [reached is not None and not any(one.flags.writeable for one in reached.arrays) for reached in kept] == [
+        True,
+        True,
+        True,
+    ]
+    assert edges.memory.get(Reached, (*tables.key, Direction.BOTH, False)) is None
+    few = scanned("a", table, select(table, ())[:1])
+    rows = expand(Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT)), few, source)
+    assert rows.column("b", "id").to_pylist() == ["b"]
 
 
 def test_a_node_of_many_edges_is_not_looked_up_edge_by_edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
