@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.branch.delete import MergedBranches as MergedBranches
     from spark_omnigraph.branch.info import BranchInfo as BranchInfo
     from spark_omnigraph.catalog.identity import TableKey as TableKey
+    from spark_omnigraph.catalog.migration.effects import StepWork as StepWork
     from spark_omnigraph.catalog.migration.steps import FromColumn as FromColumn
     from spark_omnigraph.catalog.migration.steps import SchemaStep as SchemaStep
     from spark_omnigraph.catalog.types import Annotation as Annotation
@@ -202,6 +203,7 @@ _HOMES = {
     "branch.delete": ("DeletedBranch", "MergedBranches"),
     "branch.info": ("BranchInfo",),
     "catalog.identity": ("TableKey",),
+    "catalog.migration.effects": ("StepWork",),
     "catalog.migration.steps": ("FromColumn", "SchemaStep"),
     "catalog.types": (
         "Annotation", "Cardinality", "Catalog", "Check", "EdgeType", "Index", "InterfaceType", "Key", "NodeType",

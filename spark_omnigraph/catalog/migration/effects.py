@@ -21,7 +21,7 @@ from spark_omnigraph.catalog.types import Index
 from spark_omnigraph.words import TextEnum
 
 
-class Work(TextEnum):
+class StepWork(TextEnum):
     """What an apply writes of a table that stays."""
 
     NOTHING = "nothing"
@@ -34,26 +34,26 @@ class Work(TextEnum):
     """All its rows."""
 
 
-def work_of(step: SchemaStep) -> Work:
+def work_of(step: SchemaStep) -> StepWork:
     """What the step writes."""
     match step:
         case RenameType() | DropProperty(mode=DropMode.HARD):
-            return Work.ROWS
+            return StepWork.ROWS
         case AddProperty(value=value) | RequireProperty(value=value) if value is not None:
-            return Work.VALUES
+            return StepWork.VALUES
         case WidenProperty():
-            return Work.VALUES
+            return StepWork.VALUES
         case AddProperty() | RenameProperty() | DropProperty():
-            return Work.COLUMNS
+            return StepWork.COLUMNS
         case _:
-            return Work.NOTHING
+            return StepWork.NOTHING
 
 
 def shows_updates(step: SchemaStep) -> bool:
     """Whether the change feed shows every row of the table as updated: it gets a value, or is written anew. A renamed
     type is another table, whose rows all come with it.
     """
-    return work_of(step) in (Work.VALUES, Work.ROWS) and not isinstance(step, RenameType)
+    return work_of(step) in (StepWork.VALUES, StepWork.ROWS) and not isinstance(step, RenameType)
 
 
 def asks_indexes(step: SchemaStep) -> bool:
@@ -64,7 +64,7 @@ def asks_indexes(step: SchemaStep) -> bool:
         case AddEnum() | RemoveEnum():
             return True
         case _:
-            return work_of(step) in (Work.VALUES, Work.ROWS)
+            return work_of(step) in (StepWork.VALUES, StepWork.ROWS)
 
 
 def is_rule(step: SchemaStep) -> bool:

@@ -16,7 +16,7 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.catalog.migration.effects import Work, shows_updates, work_of
+from spark_omnigraph.catalog.migration.effects import StepWork, shows_updates, work_of
 from spark_omnigraph.catalog.migration.planner import SchemaPlan, TableMigration
 from spark_omnigraph.catalog.migration.steps import (
     AddProperty,
@@ -61,12 +61,12 @@ class StepCount:
     rows: int
     touched: int | None
     broken: int | None
-    work: Work = Work.NOTHING
+    work: StepWork = StepWork.NOTHING
 
     @property
     def rewritten(self) -> int:
         """Rows of which something is written."""
-        return self.rows if self.work in (Work.VALUES, Work.ROWS) else 0
+        return self.rows if self.work in (StepWork.VALUES, StepWork.ROWS) else 0
 
     @property
     def shows_updates(self) -> bool:
@@ -179,11 +179,11 @@ class _TableCounter:
         unknown = isinstance(step, Unsupported) or any(step is each for each in self._unasked)
         broken = None if unknown else sum(len(each.places) for each in self._broken if each.rule.step is step)
         work = work_of(step)
-        if work is Work.VALUES and isinstance(step, PropertyStep):
+        if work is StepWork.VALUES and isinstance(step, PropertyStep):
             work = self._works.get(step.property_name, work)
         return StepCount(step, self._rows, self._touched(step), broken, work)
 
-    def _look(self) -> dict[str, Work]:
+    def _look(self) -> dict[str, StepWork]:
         """What is written for each property that gets values, of the table as it is stored. DamagedError where that has
         lost a column which stays; one that goes holds no value.
         """
@@ -203,8 +203,10 @@ class _TableCounter:
             return {}
         beside = layout_beside(self._diff, layout, stored)
         if beside is None:
-            return dict.fromkeys(layout.schema.names, Work.ROWS)
-        return {column.field.name: Work.VALUES if column.is_written else Work.COLUMNS for column in beside.filled}
+            return dict.fromkeys(layout.schema.names, StepWork.ROWS)
+        return {
+            column.field.name: StepWork.VALUES if column.is_written else StepWork.COLUMNS for column in beside.filled
+        }
 
     def _touched(self, step: SchemaStep) -> int | None:
         match step:

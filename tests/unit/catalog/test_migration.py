@@ -11,7 +11,7 @@ import pytest
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.migration.document import document
-from spark_omnigraph.catalog.migration.effects import Work, is_rule, shows_updates, work_of
+from spark_omnigraph.catalog.migration.effects import StepWork, is_rule, shows_updates, work_of
 from spark_omnigraph.catalog.migration.planner import SchemaPlan, plan_schema
 from spark_omnigraph.catalog.migration.properties import ColumnSource
 from spark_omnigraph.catalog.migration.steps import Fill, FixedValue, FromColumn
@@ -272,7 +272,7 @@ def test_values_for_stored_rows() -> None:
         "require_property hue tag",
         "add_property size I64 3",
     ]
-    assert [work_of(step) for step in found.steps] == [Work.VALUES, Work.VALUES]
+    assert [work_of(step) for step in found.steps] == [StepWork.VALUES, StepWork.VALUES]
     assert all(shows_updates(step) and is_rule(step) for step in found.steps)
     by_name = {source.prop.name: source for source in found.tables[0].columns}
     text = PropType(Scalar.STRING, nullable=True)
