@@ -73,7 +73,7 @@ def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]
         ("ingest --graph folder --input films.jsonl", 6, "no _schema.pg is there; init makes a graph"),
         ("ingest --graph g --input films.jsonl --summary folder", 2, "--summary: 'folder' is a folder"),
         ("query --graph g --file folder", 2, "--file: 'folder' is a folder, not a file"),
-        ("query --graph g --file q.gq --output folder", 2, "--output: 'folder' is a folder; name a file in it"),
+        ("query --graph g --file q.gq --output folder", 2, "'folder' is a folder already; name a new file"),
         ("query --graph g --file q.gq --format parquet --output q.gq/x", 2, "q.gq' is a file, not a folder"),
         ("query --graph half --file q.gq", 1, "half' lacks __manifest: it was removed, or init did not end"),
         ("query --graph scrambled --file q.gq", 3, "_schema.pg of"),
