@@ -28,7 +28,7 @@ STORAGE_PREFIX = "spark.omnigraph.storage."
 EMBED_KEY = "spark.omnigraph.embed.api_key"
 """Spark configuration below this prefix becomes storage options; the place for secrets of a job."""
 
-_LOCAL_MASTER = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
+_LOCAL_MASTER = re.compile(r"local(?:\[(\d+|\*)(?:\s*,\s*\d+)?\])?")
 _LOG = logging.getLogger(__name__)
 _LOCAL_CONF: Mapping[str, str] = {
     "spark.ui.enabled": "false",
@@ -147,20 +147,25 @@ def _quiet_logs() -> dict[str, str]:
     return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{os.fspath(file)}"}
 
 
-def slots_of(setting: Callable[[str], str]) -> int | None:
-    """Tasks that run at a time, where `setting` gives the text of a setting, empty where it is not set. None where the
-    settings do not say it, as of executors that come and go without a bound.
+def slots_of(setting: Callable[[str], str], cores: int | None = None) -> int | None:
+    """Tasks that run at a time, where `setting` gives the text of a setting, empty where it is not set, and `cores` are
+    those of the machine of a local session, as far as the caller knows. None where the settings do not say it, as of
+    executors that come and go without a bound.
     """
-    parallelism = _number(setting("spark.default.parallelism"))
     master = _LOCAL_MASTER.fullmatch(setting("spark.master"))
-    if parallelism is not None:
-        return parallelism
-    if master is not None:
+    if master is None:
+        slots = _executor_slots(setting)
+    else:
         threads = master.group(1) or "1"
-        return os.cpu_count() or 1 if threads == "*" else int(threads)
+        slots = cores if threads == "*" else int(threads)
+    # What work is cut into by default may be far more, or less, than runs at a time.
+    return slots or _number(setting("spark.default.parallelism"))
+
+
+def _executor_slots(setting: Callable[[str], str]) -> int | None:
     cores, most = _number(setting("spark.executor.cores")), _number(setting("spark.cores.max"))
     if most is None and cores is not None:
-        comes_and_goes = setting("spark.dynamicAllocation.enabled") == "true"
+        comes_and_goes = setting("spark.dynamicAllocation.enabled").lower() == "true"
         name = "spark.dynamicAllocation.maxExecutors" if comes_and_goes else "spark.executor.instances"
         executors = _number(setting(name))
         most = None if executors is None else executors * cores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -138,7 +139,7 @@ def tasks_beside() -> int | None:
     task = TaskContext.get()
     if task is None:
         return 1
-    return slots_of(lambda name: task.getLocalProperty(name) or "")
+    return slots_of(lambda name: task.getLocalProperty(name) or "", os.cpu_count())
 
 
 def current_batch() -> str | None:

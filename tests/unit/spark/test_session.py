@@ -65,11 +65,15 @@ def test_the_module_does_not_import_pyspark() -> None:
         ("master=local", 1),
         ("master=local[3]", 3),
         ("master=local[3, 2]", 3),
-        ("master=local[*]", os.cpu_count()),
-        ("master=local[3] default.parallelism=5", 5),
+        ("master=local[*]", 6),
+        ("master=local[* , 4]", 6),
+        ("master=local[3] default.parallelism=5", 3),
+        ("master=local[3] default.parallelism=2", 3),
+        ("master=yarn executor.cores=4 executor.instances=6 default.parallelism=200", 24),
+        ("master=yarn executor.cores=4 default.parallelism=8", 8),
         ("master=yarn executor.cores=4 executor.instances=6", 24),
         ("master=yarn executor.cores=4 executor.instances=6 task.cpus=2", 12),
-        ("master=yarn executor.cores=4 executor.instances=2 dynamicAllocation.enabled=true", None),
+        ("master=yarn executor.cores=4 executor.instances=2 dynamicAllocation.enabled=TRUE", None),
         ("master=yarn executor.cores=4 dynamicAllocation.enabled=true dynamicAllocation.maxExecutors=5", 20),
         ("master=spark://host:7077 cores.max=9 task.cpus=2", 4),
         ("master=spark://host:7077 executor.cores=4", None),
@@ -80,4 +84,10 @@ def test_the_module_does_not_import_pyspark() -> None:
 )
 def test_slots_follow_from_settings(settings: str, slots: int | None) -> None:
     told = dict(each.split("=", 1) for each in re.split(r" (?=[a-z])", settings) if each)
-    assert slots_of(lambda name: told.get(name.removeprefix("spark."), "")) == slots
+    assert slots_of(lambda name: told.get(name.removeprefix("spark."), ""), cores=6) == slots
+
+
+def test_only_its_own_machine_says_how_many_a_local_session_runs() -> None:
+    """Cores of this one are not those of the server, or of its container."""
+    told = {"spark.master": "local[*]"}
+    assert slots_of(lambda name: told.get(name, "")) is None
