@@ -14,7 +14,7 @@ from types import FrameType
 
 _LIBRARY = "datafusion._internal"
 """Whose threads come to Python by themselves."""
-_NAME = "tokio-rt-worker"
+_NAME = b"tokio-rt-worker"
 _TASKS = Path("/proc/self/task")
 _PAUSE = 0.005
 """Seconds between two looks: a thread that waits for the interpreter looks for it as often."""
@@ -49,14 +49,14 @@ def _first(frame: FrameType) -> FrameType:
 
 
 def _workers() -> Iterator[tuple[str, object]]:
-    """How often each has waited; one that runs is equal to nothing."""
+    """How often each has waited, where the system counts that; one that runs is equal to nothing."""
     for task in _TASKS.glob("*"):
         try:
-            if (task / "comm").read_text().strip() != _NAME:
+            if (task / "comm").read_bytes().strip() != _NAME:  # not always text: the system cuts long names
                 continue
             said = (task / "status").read_text()
         except OSError:  # it has ended meanwhile
             continue
         facts = dict(line.split(":\t", 1) for line in said.splitlines() if ":\t" in line)
         waits = facts["State"].startswith("S")
-        yield task.name, facts["voluntary_ctxt_switches"] if waits else object()
+        yield task.name, facts.get("voluntary_ctxt_switches") if waits else object()

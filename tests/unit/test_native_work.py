@@ -44,6 +44,15 @@ def test_a_worker_that_does_not_wait_is_at_work(tasks: Path, name: str, state: s
     assert is_at_work(monotonic() + (0.02 if works else 60)) is works
 
 
+def test_names_need_not_be_text_and_systems_need_not_count(tasks: Path) -> None:
+    """A name is cut within a character, and a sandbox says less of a thread."""
+    for number, name in enumerate([b"m\xc3\xb6rder-worker-\xc3\n", b"tokio-rt-worker\n"]):
+        (tasks / str(number)).mkdir()
+        (tasks / str(number) / "comm").write_bytes(name)
+        (tasks / str(number) / "status").write_text("Name:\tx\nState:\tS (sleeping)\n")
+    assert not is_at_work(monotonic() + 60)
+
+
 def test_a_worker_that_ran_between_two_looks_is_at_work(tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = iter(range(3))
     monkeypatch.setattr(native_work, "_workers", lambda: [("1", min(next(looks), 1))])
