@@ -47,7 +47,9 @@ _LOST_INDEX = re.compile(
     r"(?i)(?:not found|no such file).*/_indices/|/_indices/.*(?:not found|no such file)", re.DOTALL
 )
 _DAMAGED = "A file is damaged, or was cut while it was read: run it again; if that fails, put it back from a backup"
-_LOST_TEXTS = ("Too many concurrent writers", "Retryable commit conflict", "Incompatible transaction")
+_BRANCH_IS_THERE = "Clone operation should not enter build_manifest"
+"""What Lance says of a new branch whose first version somebody else has made."""
+_LOST_TEXTS = ("Too many concurrent writers", "Retryable commit conflict", "Incompatible transaction", _BRANCH_IS_THERE)
 
 
 @contextmanager

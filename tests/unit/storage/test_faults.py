@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from spark_omnigraph.errors import StorageError
+from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
+from spark_omnigraph.storage.tables.commits import create_branch, create_dataset
 
 Guard = Callable[[str], AbstractContextManager[None]]
 
@@ -55,3 +59,13 @@ def test_a_panic_of_lance_is_an_error_of_ours() -> None:
     assert failed.value.outcome is Outcome.UNKNOWN
     with pytest.raises(SystemExit), reading("open x"):
         raise SystemExit(3)
+
+
+def test_a_branch_that_somebody_else_makes_at_this_moment_is_a_lost_race(tmp_path: Path) -> None:
+    """Lance calls it an error of its own, also before it names the other one as a branch."""
+    dataset = create_dataset(str(tmp_path / "table"), pa.schema([("number", pa.int64())]), None, {})
+    create_branch(dataset, BranchName("draft"), None, 1)
+    (tmp_path / "table" / "_refs" / "branches" / "draft.json").unlink()
+    with pytest.raises(CommitFailed) as failed:
+        create_branch(dataset, BranchName("draft"), None, 1)
+    assert failed.value.outcome is Outcome.LOST
