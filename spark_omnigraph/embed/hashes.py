@@ -52,7 +52,7 @@ def checksums(vectors: Vectors) -> _Words:
     hashing is fast"), which numpy makes of many vectors in a fifth of the time of zlib's CRCs. One number that differs
     is always seen, and of any other differences all but one in 2^32.
     """
-    bits = vectors.view("<u4")
+    bits = vectors.view(np.uint32)
     found: _Words = np.einsum("ij,j->i", bits, _weights(vectors.shape[1]), dtype=np.uint64, casting="unsafe")
     return found
 
