@@ -71,6 +71,8 @@ def existing_file(value: str) -> str:
     if Path(path).is_dir():
         raise ValueError(f"'{value}' is a folder, not a file")
     if not Path(path).is_file():
+        if os.path.exists(path):
+            raise ValueError(f"'{value}' is no regular file")  # some verbs read their input twice
         raise MissingFileError(f"there is no file '{value}'{nearest_path(path)}")
     return path
 

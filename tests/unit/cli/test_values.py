@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -108,6 +109,8 @@ def test_a_local_path_may_be_a_file_uri(tmp_path: Path) -> None:
     assert values.existing_file(f"file://{tmp_path}/a%20b.pg") == f"{tmp_path}/a b.pg"
     with pytest.raises(ValueError, match="is a folder, not a file"):
         values.existing_file(str(tmp_path))
+    with pytest.raises(ValueError, match=f"'{os.devnull}' is no regular file"):
+        values.existing_file(os.devnull)
 
 
 def test_local_path_refuses_uris() -> None:
