@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import StorageError
+from spark_omnigraph.storage import vectors as storage_vectors
+from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.vectors import VectorStore, answered, numbers_of
 
 WRITERS = 6
@@ -84,6 +86,23 @@ def test_a_store_without_checksums_is_used_as_it_is(tmp_path: Path) -> None:
     answers = store.answers(3)
     with pytest.raises(StorageError, match="answers_3 is damaged, remove it"):
         answers.reader().take(answers.find(pa.array(["e"])))
+
+
+def test_a_store_that_an_earlier_version_makes_at_this_moment_is_added_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, vectors = VectorStore(str(tmp_path / "cache")), _unit_vectors(2, 3)
+
+    def too_late(uri: str, *_: object) -> None:
+        old = answered(pa.array(["a"]), vectors[:1]).select(["key", "at", "vector"])
+        lance.write_dataset(pa.table(old), uri, data_storage_version="2.2")
+        raise CommitFailed(Outcome.UNKNOWN, "it is there")
+
+    monkeypatch.setattr(storage_vectors, "create_dataset", too_late)
+    store.add(3, [answered(pa.array(["b"]), vectors[1:])])
+    answers = store.answers(3)
+    given = answers.reader().take(answers.find(pa.array(["b", "a"])))
+    assert numbers_of(given).tobytes() == vectors[[1, 0]].tobytes()
 
 
 def _unit_vectors(count: int, dimension: int) -> npt.NDArray[np.float32]:
