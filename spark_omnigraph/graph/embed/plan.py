@@ -147,13 +147,15 @@ class Planner:
         return EmbedPlan(base, {s.target.name: self._with_answers(s, is_first) for s in selections})
 
     def _select(self, base: Base) -> list[Selection]:
-        """Rows that are meant, as many as one commit may have. BadRequestError where all of them are too dear."""
+        """Rows that are meant, as many as one commit may have, in a dry run all. BadRequestError where all of them are
+        too dear.
+        """
         targets = embed_targets(base.contract.catalog, self.request)
         meant = [select(self.store, base, self.request, each, self.done.get(each.name, NO_IDS)) for each in targets]
         self.meant = sum(map(len, self.done.values())) + sum(each.rows.num_rows for each in meant)
         if not self.counts and not self.request.bounds.dry_run:
             self._refuse_dear(meant)
-        left = self.request.commit_every
+        left = None if self.request.bounds.dry_run else self.request.commit_every
         self.is_cut = False
         found = []
         for each in meant:

@@ -327,9 +327,12 @@ def test_a_lost_race_is_planned_again(graph: Graph) -> None:
     assert graph.cleanup().items == ()
 
 
-def test_a_dry_run_counts_and_writes_nothing(graph: Graph) -> None:
+@pytest.mark.parametrize("commit_every", [None, 1])
+def test_a_dry_run_counts_and_writes_nothing(graph: Graph, commit_every: int | None) -> None:
+    """The rows of all commits, however many there would be."""
     never = Scripted(before=lambda texts: pytest.fail(f"asked {texts}"))
-    report = Graph.open(graph.uri, mode="r").embed("Film", "plot_vec", never, dry_run=True)
+    readable = Graph.open(graph.uri, mode="r")
+    report = readable.embed("Film", "plot_vec", never, dry_run=True, commit_every=commit_every)
     counts = report.properties["Film.plot_vec"]
     assert (report.commit, counts.missing, counts.blank, counts.distinct) == (None, 3, 2, 2)
     assert (counts.bytes, counts.tokens) == (6, 2)
