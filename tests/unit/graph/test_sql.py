@@ -471,8 +471,8 @@ class TestFaults:
             (
                 "SELECT (SELECT count(*) FROM Thing u WHERE u.age < t.age) FROM Thing t",
                 QueryEngineError,
-                "query: a subquery may look at t.age of the query around it by = alone, without LIMIT, and within EXISTS "
-                "in WHERE alone: join it",
+                "query: a subquery may look at t.age of the query around it by = alone, without LIMIT, and within "
+                "EXISTS in WHERE alone: join it",
             ),
             (
                 "SELECT * FROM Thing t CROSS JOIN LATERAL (SELECT t.age + 1 AS next)",
