@@ -29,6 +29,11 @@ _NOT_BUILT = "This feature is not implemented: "
 _SYNTAX = re.compile(r"(Unsupported (?:ast node(?: in sqltorel:)?|JOIN operator|Value)) ?'?(\w+).*", re.DOTALL)
 """What follows is the parser's own notation of the statement."""
 _OUTER = re.compile(r"\bouter_ref\(([^)]*)\) is not yet supported|OuterReferenceColumn\(Field \{ name: \"([^\"]*)\"")
+_MISPLACED = re.compile(
+    r"support logical expression (?:InSubquery|Exists|SetComparison)\(|subquery can only be used in "
+    r"|\(<subquery>\) is not"
+)
+"""A subquery where the planner turns none into a join."""
 _REPORT = re.compile(r"\s*This issue was likely caused by a bug in DataFusion's code\..*", re.DOTALL)
 _LANCE_SOURCE = re.compile(r",?\s*/\S+\.rs:\d+(:\d+)?")
 _NOT_READING = re.compile(
@@ -134,10 +139,16 @@ def _panic(error: BaseException) -> BaseException:
 
 def _line(said: str) -> str:
     """A message in one line, of bounded length."""
+    if _MISPLACED.search(said) is not None:
+        return (
+            "IN, ANY and EXISTS take a subquery in WHERE and HAVING alone, and none in ORDER BY looks at the query "
+            "around it: join it"
+        )
     outer = _OUTER.search(said)
     if outer is not None:
         name = outer.group(1) or outer.group(2)
-        return clip(f"a subquery may look at {name} of the query around it by = alone, without LIMIT: join it")
+        how = "by = alone, without LIMIT, and within EXISTS in WHERE alone"
+        return clip(f"a subquery may look at {name} of the query around it {how}: join it")
     said = said.replace(_NOT_BUILT, "" if "support" in said else "not supported: ")
     bare = _LAYER.sub("", _LANCE_SOURCE.sub("", _SYNTAX.sub(r"\1 \2", _REPORT.sub("", said))))
     return clip(" ".join(bare.split()))

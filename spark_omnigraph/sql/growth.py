@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any, TypeVar
 
 from datafusion.expr import Expr
@@ -17,14 +16,14 @@ from spark_omnigraph.errors import BadRequestError
 
 MOST_PIECES = 4_000
 """Stored values, or pieces of texts of the statement, that the values which a row of a plan makes may consist of."""
-_BULK = MOST_PIECES // 10
+_BULK = MOST_PIECES // 40
 """What a value counts that consists of many rows, or has a type of which a batch may hold more than 2 GiB."""
-_PIECE = 4 << 10
-"""Bytes of a text of the statement that count as one."""
+_PIECE, _LONG_PIECE = 32, 4 << 10
+"""Bytes of a text of the statement that count as one: of the beginning, and of what follows `_BULK` of these."""
 _SHORT = 8
 """How many times longer than what it replaces a text may be and not count."""
-_INSERTED = 12
-"""What it counts to put a text of the graph into another one."""
+_INSERTED, _LEAST_INSERTED = 16, 2
+"""What it counts to put any text into another one for each letter of it, and for what is many letters long."""
 _GROUP = re.compile(r"\\\d|\$\w|\$\{")
 """What stands for the text that is replaced, or a part of it."""
 _MAKING = re.compile(r"\|\||[a-z]\(")
@@ -127,7 +126,7 @@ class Growth:
         if kind == "Column":
             return self._column(each, below)
         if kind == "Literal":
-            return 1 + _length(each) // _PIECE
+            return min(1 + _length(each) // _PIECE, _BULK) + _length(each) // _LONG_PIECE
         if kind == "BinaryExpr":
             return sum(weights) if each.rex_call_operator() == "||" else 1
         if kind in ("Alias", "Cast", "TryCast", "Case"):
@@ -170,21 +169,25 @@ def _called(name: str, arguments: Sequence[Expr], weights: Sequence[int]) -> int
     if name in _CHOOSING:
         return max(weights, default=1)
     if name in _INSERTING:
-        return prod(weights) * _times(name, arguments)
+        return _inserted(name, arguments, weights)
     if name == "concat_ws":
         return sum(weights) + max(len(weights) - 2, 0) * weights[0]
     wide = name.startswith("arrow_") and any(word in str(arguments[-1]) for word in ("Large", "View"))
     return max(sum(weights), _BULK if wide else 1)
 
 
-def _times(name: str, arguments: Sequence[Expr]) -> int:
-    """How many times longer a text or a list may get, as far as the statement tells, by what is put into it."""
-    put = arguments[2:3] if name in ("replace", "regexp_replace") else arguments[1:]
-    if any(each.variant_name() != "Literal" for each in put):
-        return _INSERTED
+def _inserted(name: str, arguments: Sequence[Expr], weights: Sequence[int]) -> int:
+    """Of a text or a list into which others are put for what they replace, as far as the statement tells how often."""
+    replaces = name in ("replace", "regexp_replace")
     taken = max(_length(arguments[1]), 1) if name == "replace" else 1
-    groups = len(_GROUP.findall(str(put[0]))) if name == "regexp_replace" else 1
-    return max(1, groups, *(_length(each) // (_SHORT * taken) for each in put))
+    grown = weights[0]
+    for put, weight in [*zip(arguments, weights, strict=True)][2 if replaces else 1 : 3 if replaces else None]:
+        if put.variant_name() == "Literal":
+            groups = len(_GROUP.findall(str(put))) if name == "regexp_replace" else 1
+            grown *= max(1, groups, _length(put) // (_SHORT * taken))
+        else:
+            grown *= weight * max(_INSERTED // taken, _LEAST_INSERTED)
+    return grown
 
 
 def _collected(name: str, weights: Sequence[int]) -> int:

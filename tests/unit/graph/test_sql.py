@@ -471,12 +471,33 @@ class TestFaults:
             (
                 "SELECT (SELECT count(*) FROM Thing u WHERE u.age < t.age) FROM Thing t",
                 QueryEngineError,
-                "query: a subquery may look at t.age of the query around it by = alone, without LIMIT: join it",
+                "query: a subquery may look at t.age of the query around it by = alone, without LIMIT, and within "
+                "EXISTS in WHERE alone: join it",
             ),
             (
                 "SELECT * FROM Thing t CROSS JOIN LATERAL (SELECT t.age + 1 AS next)",
                 QueryEngineError,
                 "query: a subquery may look at age of the query around it by = alone",
+            ),
+            (
+                "SELECT id IN (SELECT id FROM Thing) FROM Thing",
+                QueryEngineError,
+                "query: IN, ANY and EXISTS take a subquery in WHERE and HAVING alone",
+            ),
+            (
+                "SELECT CASE WHEN EXISTS (SELECT 1 FROM Thing u WHERE u.id = t.id) THEN 1 END FROM Thing t",
+                QueryEngineError,
+                "by = alone, without LIMIT, and within EXISTS in WHERE alone: join it",
+            ),
+            (
+                "SELECT 1 FROM Thing t JOIN Thing u ON t.id IN (SELECT id FROM Thing)",
+                QueryEngineError,
+                "query: IN, ANY and EXISTS take a subquery in WHERE and HAVING alone",
+            ),
+            (
+                "SELECT id FROM Thing t ORDER BY (SELECT max(u.age) FROM Thing u WHERE u.id = t.id)",
+                QueryEngineError,
+                "and none in ORDER BY looks at the query around it: join it",
             ),
             ("SELECT q'[a]'", QueryTypeError, "sql: Unsupported Value QuoteDelimitedStringLiteral"),
         ],

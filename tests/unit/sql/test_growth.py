@@ -94,7 +94,7 @@ def test_pieces_are_counted_through() -> None:
         2,
     ]
     assert pieces("WITH a AS (SELECT t || t AS u FROM T) SELECT u || u || 'x' FROM a") == [5]
-    assert pieces(f"SELECT '{'a' * 9000}' || t FROM T") == [4]
+    assert pieces(f"SELECT '{'a' * 640}' || t, '{'a' * 9000}' || t FROM T") == [22, 103]
     assert pieces("SELECT array_agg(t) OVER (ORDER BY n ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM T") == [3]
 
 
@@ -135,6 +135,32 @@ def test_a_long_list_is_not_looked_at_word_by_word() -> None:
     assert pieces(f"SELECT t FROM T WHERE n IN ({', '.join(map(str, range(20_000)))})") == [1]
     with pytest.raises(BadRequestError, match="4,000 others"):
         pieces(steps("SELECT t || t AS t FROM {0}", 11) + " WHERE t IN ('a', t || t || t)")
+
+
+def filled(text: str, letters: str, count: int) -> str:
+    for _ in range(count):
+        text = f"replace({text}, '{letters}', x)"
+    return f"SELECT {text} FROM (SELECT '{letters * (600 // len(letters))}' AS x FROM T) y"
+
+
+@pytest.mark.parametrize("letters", ["a", "ab", "{name}", "a word of 25 letters here"])
+def test_a_text_that_is_put_into_itself_again_and_again_is_refused(letters: str) -> None:
+    """One row would be of 600 * (600 / letters) ** times bytes, in memory that nothing bounds."""
+    pieces(filled("'a text'", letters, 1))
+    times = next(n for n in range(1, 99) if 600 * (600 // len(letters)) ** n > 1 << 32)
+    with pytest.raises(BadRequestError, match="4,000 others"):
+        pieces(filled("x", letters, times))
+
+
+def test_a_template_takes_several_columns() -> None:
+    text = "replace('Dear {name}, of {street} in {city}: {amount} due on {date}, by {way}', '{name}', t || ' ' || t)"
+    for name in ("street", "city", "amount", "date", "way"):
+        text = f"replace({text}, '{{{name}}}', t)"
+    pieces(f"SELECT {text} FROM T")
+
+
+def test_many_columns_may_collect_texts() -> None:
+    pieces(f"SELECT n, {', '.join(f'string_agg(t, {place!r})' for place in map(str, range(30)))} FROM T GROUP BY n")
 
 
 @pytest.fixture
