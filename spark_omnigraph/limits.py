@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 from spark_omnigraph.errors import BadRequestError, LimitError
 from spark_omnigraph.native_work import is_at_work
 from spark_omnigraph.redaction import as_shown
+from spark_omnigraph.words import counted
 
 T = TypeVar("T")
 AHEAD = 2
@@ -224,4 +225,4 @@ class Watch:
         each = self.found.get(id(operator))
         if each is None:
             return "  [with the line above]"
-        return f"  [{each.rows:,} {'row' if each.rows == 1 else 'rows'}, {each.seconds * 1000:,.1f} ms]"
+        return f"  [{counted(each.rows, 'row')}, {each.seconds * 1000:,.1f} ms]"

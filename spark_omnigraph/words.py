@@ -31,6 +31,15 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean '{by_folded[near[0]]}'?" if near else ""
 
 
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number of things.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def listed(what: str, known: Iterable[str]) -> str:
     """The names that there are, the first ones of many; nothing where there is none.
 

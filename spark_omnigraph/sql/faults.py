@@ -21,6 +21,13 @@ from spark_omnigraph.lang.source import Region, SourceText, clip
 
 READS_ALONE = "sql reads, and does nothing else: give one SELECT, VALUES, EXPLAIN, SHOW or DESCRIBE"
 
+GROWING = (
+    "repeat", "lpad", "rpad", "array_repeat", "list_repeat", "array_resize", "list_resize", "range", "generate_series",
+)  # laid out as a table  # fmt: skip
+"""Functions that make values of any size from small ones, in memory that nothing bounds: they are absent."""
+_AS_TABLES = frozenset(("range", "generate_series"))
+"""Those that are there in FROM, where they give one row after the other."""
+
 _LAYER = re.compile(
     r"(?:(?:DataFusion|FFI|External|Execution|Arrow|Cast|Schema|Internal|SQL|Context) error: |Error during planning: "
     r"|LanceError\(\w+\): |(?:Optimizer rule '\w+' failed|\w+)\s+caused by\s+)+"
@@ -44,6 +51,7 @@ _PARSER = re.compile(r'(?:ParserError|TokenizerError)\("(.*)"\)', re.DOTALL)
 _PLACE = re.compile(r"\s*at Line: (\d+), Column: (\d+)")
 _PLACEHOLDER = re.compile(r"(?:Placeholder '\$?|No value found for placeholder with name \$?)([^\s']+)")
 _NO_TABLE = re.compile(r"\btable '([^']*)' not found|failed to resolve (?:schema|catalog): (.*)")
+_NO_FUNCTION = re.compile(r"\bInvalid function '([^']*)'")
 _EXHAUSTED = "Resources exhausted: "
 _OVERFLOW = "offset overflow"
 _DISK = "used disk space during the spilling process"
@@ -98,7 +106,17 @@ def _of_text(said: str, text: str) -> OmnigraphError:
         return QueryTypeError(clip(f"sql: there is no table or schema {missing.group(1) or missing.group(2)}"))
     if "RecursionLimitExceeded" in said:
         return QueryParseError("sql: the statement is nested too deeply")
-    return _missing_value(said) or QueryTypeError(f"sql: {_line(said)}")
+    return _absent(said) or _missing_value(said) or QueryTypeError(f"sql: {_line(said)}")
+
+
+def _absent(said: str) -> QueryTypeError | None:
+    """For a function that is not there on purpose: of the names that DataFusion proposes none is what was meant."""
+    found = _NO_FUNCTION.search(said)
+    name = "" if found is None else found.group(1).lower()
+    if name not in GROWING:
+        return None
+    instead = f"; FROM {name}(1, 5) gives the numbers as rows" if name in _AS_TABLES else ""
+    return QueryTypeError(f"sql: the function {name} is absent, since it makes values of any size{instead}")
 
 
 def _unparsed(reason: str, text: str) -> QueryParseError:
@@ -127,7 +145,12 @@ def _of_run(said: str) -> OmnigraphError:
 
 def _missing_value(said: str) -> ParameterError | None:
     found = _PLACEHOLDER.search(said)
-    return None if found is None else ParameterError(f"parameter ${found.group(1)} has no value: give one in params")
+    if found is None:
+        return None
+    name = found.group(1)
+    if name == "?" or name.startswith(":"):
+        return ParameterError(f"'{name}' is no parameter here: write ${name[1:] or 'name'}, and its value in params")
+    return ParameterError(f"parameter ${name} has no value: give one in params")
 
 
 def _panic(error: BaseException) -> BaseException:

@@ -9,7 +9,7 @@ from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionConte
 
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.limits import Leaving, Limits
-from spark_omnigraph.sql.faults import planning
+from spark_omnigraph.sql.faults import GROWING, planning
 from spark_omnigraph.sql.growth import Growth
 from spark_omnigraph.sql.room import Room
 from spark_omnigraph.sql.source import SqlSource
@@ -28,11 +28,6 @@ _SETTINGS = {
     "datafusion.catalog.create_default_catalog_and_schema": "false",
     "datafusion.catalog.default_catalog": CATALOG,
 }
-_GROWING = (
-    "repeat", "lpad", "rpad", "array_repeat", "list_repeat", "array_resize", "list_resize", "range", "generate_series",
-)  # laid out as a table  # fmt: skip
-"""Functions that make values of any size from small ones, in memory that nothing bounds."""
-
 _MAKING = re.compile(r"\|\||\[|\b(?:\w*concat\w*|\w*replace|(?:array|list|make|string)_\w+)\b", re.IGNORECASE)
 _DEEPEST = 16
 """Subqueries in subqueries, of a statement that makes texts: they are looked into in time that doubles with each."""
@@ -99,6 +94,6 @@ def _context(default: str, room: Room) -> SessionContext:
     context = SessionContext(config, RuntimeEnvBuilder().with_fair_spill_pool(room.memory))
     context.sql(f"SET datafusion.runtime.max_temp_directory_size = '{-(-room.spill >> 20)}M'")
     context.deregister_object_store("file://")
-    for name in _GROWING:
+    for name in GROWING:
         context.deregister_udf(name)
     return context

@@ -42,7 +42,9 @@ def bound_values(text: str, params: Mapping[str, object] | None) -> dict[str, pa
 
 def _scalar(text: str, name: str, value: object) -> pa.Scalar:
     if not re.search(rf"\${re.escape(name)}(?!\w)", text):
-        raise ParameterError(f"the statement has no parameter ${name}")
+        other = re.search(rf"(?<![:\w])[:@]{re.escape(name)}(?!\w)", text)
+        instead = f": write {other.group()} as ${name}" if other is not None else ""
+        raise ParameterError(f"the statement has no parameter ${name}{instead}")
     if isinstance(value, Mapping):
         raise ParameterError(f"parameter ${name} is a single value or a list, not an object")
     try:

@@ -17,6 +17,7 @@ from spark_omnigraph.bad_rows import BadRow, BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.progress.shown import is_terminal
 from spark_omnigraph.redaction import one_line, redact, visible
+from spark_omnigraph.words import counted as counted
 
 ROOT_LOGGER = "spark_omnigraph"
 SHOWN_BAD_ROWS = 10
@@ -273,11 +274,6 @@ def _log_bad_row(log: logging.Logger, row: BadRow, with_text: bool) -> None:
             text += f"\n      {one_line(shown)}"
             facts["raw"] = shown
         log.info("%s", text, extra={_PLAIN: True, **told("bad_row", **facts)})
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """`1 row`, `2,000 rows`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def standard_error() -> TextIO | None:

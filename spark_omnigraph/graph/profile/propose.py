@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from spark_omnigraph.graph.profile.evidence import ColumnEvidence, TableEvidence
 from spark_omnigraph.redaction import excerpt
+from spark_omnigraph.words import counted
 
 ROWS_FOR_ENUM = 100
 """Rows below which a column of few texts is no enumeration yet."""
@@ -105,7 +106,7 @@ def _edge(table: TableEvidence, pointers: Sequence[Pointer]) -> str:
 
 
 def _rows(table: TableEvidence) -> str:
-    return f"{table.rows:,} {'row' if table.rows == 1 else 'rows'} of {excerpt(table.source)}"
+    return f"{counted(table.rows, 'row')} of {excerpt(table.source)}"
 
 
 def _edge_name(table: TableEvidence, each: Pointer) -> str:

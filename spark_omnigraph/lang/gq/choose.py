@@ -9,7 +9,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.lang.gq.needs import MANY, first_scan, most_rows
 from spark_omnigraph.lang.gq.plan import AntiJoin, Connect, Cross, Expand, Operator, Plan, Project, Sort
-from spark_omnigraph.words import TextEnum
+from spark_omnigraph.words import TextEnum, counted
 
 Stored = Callable[[TableKey], int]
 """Numbers of stored rows."""
@@ -52,8 +52,10 @@ def choose(plan: Plan, catalog: Catalog, stored: Stored) -> Choice:
     rows = _answer(plan.root, catalog, stored)
     if rows is not None and rows > LARGE_ANSWER:
         return Choice(Engine.SPARK, f"the answer begins with {rows:,} rows and is not limited")
-    walks = f"{edges:,} edges are walked from many nodes" if walked else "no edges are walked from many nodes"
-    begins = "the answer is limited or aggregated" if rows is None else f"the answer begins with {rows:,} rows"
+    walks = "no edges are walked from many nodes"
+    if walked:
+        walks = f"{counted(edges, 'edge')} {'is' if edges == 1 else 'are'} walked from many nodes"
+    begins = "the answer is limited or aggregated" if rows is None else f"the answer begins with {counted(rows, 'row')}"
     few = f"{walks}, and {begins}"
     return Choice(Engine.EMBEDDED, few)
 

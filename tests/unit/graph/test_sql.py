@@ -256,6 +256,10 @@ class TestValues:
             rows(graph, "SELECT id FROM Thing WHERE age = $age")
         with pytest.raises(ParameterError, match=r"parameter \$b has no value"):
             rows(graph, "SELECT $a, $b", params={"a": 1})
+        with pytest.raises(ParameterError, match=r"':age' is no parameter here: write \$age, and its value in params"):
+            rows(graph, "SELECT id FROM Thing WHERE age = :age")
+        with pytest.raises(ParameterError, match=r"'\?' is no parameter here: write \$name, and its value in params"):
+            rows(graph, "SELECT id FROM Thing WHERE age = ?")
 
     def test_values_that_json_has_no_form_for(self, graph: Graph) -> None:
         text = """SELECT 1.50 :: decimal(5, 2) AS d, time '10:11:12' AS t, x'0001' AS b, named_struct('k', day) AS s,
@@ -435,8 +439,16 @@ class TestReadingAlone:
         ],
     )
     def test_functions_that_fill_memory_are_absent(self, graph: Graph, text: str) -> None:
-        with pytest.raises(QueryTypeError, match="Invalid function"):
-            graph.sql(text)
+        name = text.removeprefix("SELECT ").partition("(")[0]
+        for spelled in (text, text.replace(name, name.upper())):
+            with pytest.raises(QueryTypeError, match=f"sql: the function {name} is absent, since it makes values of"):
+                graph.sql(spelled)
+
+    @pytest.mark.parametrize("name", ["range", "generate_series"])
+    def test_numbers_are_rows_one_after_the_other(self, graph: Graph, name: str) -> None:
+        assert rows(graph, f"SELECT value FROM {name}(1, 2000000000) LIMIT 2") == [{"value": 1}, {"value": 2}]
+        with pytest.raises(QueryTypeError, match=rf"; FROM {name}\(1, 5\) gives the numbers as rows"):
+            graph.sql(f"SELECT {name}(1, 5)")
 
     def test_deep_statements_are_refused(self, graph: Graph) -> None:
         for text in ("SELECT " + "(" * 5000 + "1" + ")" * 5000, "SELECT * FROM (" * 500 + "SELECT 1" + ")" * 500):

@@ -71,3 +71,13 @@ def test_values_are_scalars_of_what_the_text_names() -> None:
 def test_values_that_are_none(params: object, says: str) -> None:
     with pytest.raises(ParameterError, match=says):
         bound_values("SELECT $name", params)  # type: ignore[arg-type]  # what a caller may give
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("SELECT :y", ": write :y as $y"), ("SELECT @y", ": write @y as $y"), ("SELECT a::y", ""), ("SELECT :yes", "")],
+)
+def test_other_spellings_of_a_parameter_are_named(text: str, hint: str) -> None:
+    with pytest.raises(ParameterError) as raised:
+        bound_values(text, {"y": 3})
+    assert raised.value.message.endswith(f"the statement has no parameter $y{hint}")

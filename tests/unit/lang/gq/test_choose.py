@@ -72,3 +72,7 @@ def test_reasons_have_the_numbers() -> None:
     assert reason == "60,000,000 edges (In, Knows) are walked from many nodes"
     _, reason = engine_of("$p: P", "$p", LARGE)
     assert reason == "the answer begins with 6,000,000 rows and is not limited"
+    _, reason = engine_of("$p: P $p knows $q", "$p", {"node:P": 20_000, "edge:Knows": 1})
+    assert reason.startswith("1 edge is walked from many nodes, and ")
+    _, reason = engine_of("$p: P", "$p", {"node:P": 1})
+    assert reason == "no edges are walked from many nodes, and the answer begins with 1 row"
