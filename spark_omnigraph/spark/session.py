@@ -84,6 +84,11 @@ def is_installed() -> bool:
     return find_spec("pyspark") is not None
 
 
+def check_installed() -> None:
+    """UsageError where pyspark cannot be imported, before a session is asked for."""
+    _session_class()
+
+
 def is_submitted(environ: Mapping[str, str] = os.environ) -> bool:
     """True in a driver that spark-submit started, and where the environment names a Spark Connect server."""
     return "PYSPARK_GATEWAY_PORT" in environ or "SPARK_REMOTE" in environ

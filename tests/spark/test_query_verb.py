@@ -17,10 +17,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_omnigraph import Graph
+from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.cli.output.answer_files import write_answer
 from spark_omnigraph.cli.program import main
-from spark_omnigraph.limits import is_left_behind
+from spark_omnigraph.errors import OmnigraphError
+from spark_omnigraph.lang.gq.plan import ResultColumn
+from spark_omnigraph.limits import Limits, is_left_behind
 from spark_omnigraph.spark.query.leaving import leaving
 from spark_omnigraph.spark.session import under
+from spark_omnigraph.storage.objects.new_folder import NewFolder
 from tests.spark.sessions import UNUSUAL
 
 PATIENCE = 120.0
@@ -109,8 +114,46 @@ def test_more_rows_than_are_allowed_are_not_written(ask: Ask, tmp_path: Path, fo
 def test_an_answer_that_takes_too_long_is_given_up(ask: Ask, tmp_path: Path) -> None:
     code, said, _ = ask(ALL, "--format", "jsonl", "--output", str(tmp_path / "f"), "--time-limit", "0.01s")
     assert (code, said["error"]["kind"]) == (3, "limit")
-    assert not list(tmp_path.glob("f/part-*"))
     assert not is_left_behind(PATIENCE), "its jobs run on"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_goes_when_its_rows_are_given_up(spark: SparkSession, tmp_path: Path) -> None:
+    """Its tasks have begun: at the limit of time, where the caller leaves, and where one fails."""
+    begun, free = tmp_path / "begun", tmp_path / "free"
+    column = (ResultColumn("id", PropType(Scalar.I64)),)
+
+    def write(name: str, task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> NewFolder:
+        folder = NewFolder(str(tmp_path / name))
+
+        def work(own: SparkSession) -> int:
+            frame = own.range(0, 2, 1, 2).mapInArrow(task, "id bigint")
+            return write_answer(frame, column, folder, "jsonl", Limits())
+
+        leaving(spark, None, work, folder.remove)
+        return folder
+
+    def interrupt() -> None:
+        wait_for(begun)
+        assert (tmp_path / "left").is_dir()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        write("left", hold(begun, free))
+    thread.join(PATIENCE)
+    assert not is_left_behind(PATIENCE), "its jobs run on"
+    with pytest.raises(OmnigraphError):
+        write("failed", fail)
+    free.touch()
+    assert write("done", hold(begun, free)).path == str(tmp_path / "done")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "done", "free"]
+
+
+def fail(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A task that fails."""
+    raise ValueError(f"no rows of {type(batches).__name__}")
 
 
 def test_analyze_says_the_rows_of_each_operator(ask: Ask, tmp_path: Path) -> None:

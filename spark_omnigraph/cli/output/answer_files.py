@@ -24,17 +24,20 @@ from spark_omnigraph.spark.portable import TaskBody, carried
 from spark_omnigraph.spark.query.frame import kept
 from spark_omnigraph.spark.session import under
 from spark_omnigraph.storage.input.globs import is_packed
+from spark_omnigraph.storage.objects.new_folder import NewFolder
 
 _THERE = "PATH_ALREADY_EXISTS"
 _LINES = StructType([StructField("value", StringType())])
 
 
-def write_answer(frame: DataFrame, columns: tuple[ResultColumn, ...], path: str, form: str, limits: Limits) -> int:
+def write_answer(
+    frame: DataFrame, columns: tuple[ResultColumn, ...], folder: NewFolder, form: str, limits: Limits
+) -> int:
     """Rows to the files of a new folder, in the order of their numbers where the rows have one; how many there are.
     BadRequestError where something is there already, LimitError for more rows than are allowed, of which none is
-    written.
+    written. Whoever calls this removes the folder where it fails.
     """
-    seen = Observation()
+    path, seen = folder.path, Observation()
     # Spark would take `film.title` for a member of a column `film`.
     plain = frame.toDF(*(f"c{place}" for place in range(len(columns))))
     counted = _within(plain, limits).observe(seen, count(lit(1)).alias("rows"))
@@ -42,6 +45,7 @@ def write_answer(frame: DataFrame, columns: tuple[ResultColumn, ...], path: str,
         path = f"s3a://{path.removeprefix('s3://')}"  # the name that Hadoop has for it
     lines = counted.mapInArrow(carried(_Lines(columns, form)), _LINES)
     packing = "gzip" if is_packed(path) else "none"
+    folder.claim()
     try:
         if form == "parquet":
             with under(frame.sparkSession, PORTABLE):
@@ -50,7 +54,8 @@ def write_answer(frame: DataFrame, columns: tuple[ResultColumn, ...], path: str,
             lines.write.text(path, compression=packing)
     except PySparkException as error:
         if error.getCondition() == _THERE:
-            raise BadRequestError(f"'{path}' is there already: Spark writes a new folder of files") from error
+            folder.give_up()
+            raise BadRequestError(f"'{folder.path}' is there already: Spark writes a new folder of files") from error
         raise
     rows = int(seen.get["rows"])
     if not rows and form == "csv":

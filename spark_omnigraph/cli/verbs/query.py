@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from spark_omnigraph.answer import Rows
@@ -21,9 +22,12 @@ from spark_omnigraph.limits import Leaving, Limits
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.memory import Memory
 from spark_omnigraph.progress.meter import begin
+from spark_omnigraph.spark.session import check_installed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.globs import is_packed
+from spark_omnigraph.storage.objects.new_folder import NewFolder
 from spark_omnigraph.storage.tables.reader import ReadCache
+from spark_omnigraph.storage.uri import plain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,8 +43,10 @@ def query(job: Job) -> VerbOutcome:
     config = job.config
     is_plan = config.explain and not config.analyze
     by_spark = config.executor == "spark" and not is_plan
-    if not (by_spark and config.analyze):
-        (check_folder if by_spark else check_output)(config)
+    if not by_spark:
+        check_output(config)
+    elif not config.analyze:
+        check_folder(config)
     named = next((f"--{name.replace('_', '-')}" for name, value in config.past().items() if value is not None), None)
     if is_plan and named is not None:
         raise UsageError(f"--explain shows a plan and reads no state: leave {named} out")
@@ -78,12 +84,14 @@ def check_folder(config: JobConfig) -> None:
         raise UsageError(
             f"--executor spark writes files: give a new folder with --output, and --format {', '.join(SPARK_FORMS)}"
         )
+    if os.path.lexists(plain(config.output)):
+        raise UsageError(f"--output: '{config.output}' is there already: Spark writes a new folder of files")
 
 
 def _by_spark(job: Job, text: str) -> VerbOutcome:
     """The rows by joins of DataFrames, written by tasks; or the plan with what they took."""
     config = job.config
-    spark = job.host.session()  # a missing pyspark is told
+    check_installed()
     from spark_omnigraph.cli.output.answer_files import write_answer  # noqa: PLC0415 - needs pyspark, which is optional
     from spark_omnigraph.spark.query.leaving import leaving  # noqa: PLC0415 - needs pyspark, too
     from spark_omnigraph.spark.query.read import AskedQuery, ask  # noqa: PLC0415 - needs pyspark, too
@@ -93,17 +101,20 @@ def _by_spark(job: Job, text: str) -> VerbOutcome:
     store = GraphStore.open(config.graph, job.host.storage_options(config))
     asked = AskedQuery(text, config.name or None, config.params, embedder)
     target = ReadTarget(config.branch, config.version, config.snapshot, config.as_of, config.tag)
-    query = ask(store, target, asked)
     limits = Limits.of(config.time_limit, config.max_rows)
+    query = ask(store, target, asked)  # a mistake in it is told before Spark starts
     if config.analyze:
-        return show_plan(job, leaving(spark, limits.seconds, lambda own: query.measured(own, limits, job.progress)))
+        plan = leaving(job.host.session(), limits.seconds, lambda own: query.measured(own, limits, job.progress))
+        return show_plan(job, plan)
+    folder = NewFolder(str(config.output), job.host.storage_options(config))
+    folder.refuse_other()
 
     def write(own: SparkSession) -> int:
         frame = query.frame(own, Engine.SPARK, job.progress)
         begin(job.progress, WRITE)
-        return write_answer(frame, query.plan.columns, str(config.output), config.format, limits)
+        return write_answer(frame, query.plan.columns, folder, config.format, limits)
 
-    rows = leaving(spark, limits.seconds, write)
+    rows = leaving(job.host.session(), limits.seconds, write, folder.remove)
     names = [column.name for column in query.plan.columns]
     figures = {"query_name": query.plan.query, "row_count": rows, "columns": names}
     return _told(job, display(query.snapshot.branch), query.snapshot.version, figures)

@@ -23,17 +23,29 @@ _PATIENCE = 5.0
 _PAUSE = 0.1
 
 
-def leaving(spark: SparkSession, seconds: float | None, work: Callable[[SparkSession], T]) -> T:
+def leaving(
+    spark: SparkSession,
+    seconds: float | None,
+    work: Callable[[SparkSession], T],
+    undo: Callable[[], object] = lambda: None,
+) -> T:
     """What `work` makes of a session. Where the caller leaves it, its jobs are cancelled, and no others: over Connect
     by their tag. Elsewhere tags are a thread's, so the session is one beside the caller's. LimitError when it takes
-    longer than `seconds`; whatever `work` raises, and for errors of Spark those of `task_failure`.
+    longer than `seconds`; whatever `work` raises, and for errors of Spark those of `task_failure`. `undo` is called
+    where the work has failed, or is done after its caller left.
     """
+    thread = Leaving[T](seconds)
     own, tag, ended = spark if is_remote(spark) else own_session(spark), f"omnigraph-{uuid.uuid4()}", threading.Event()
 
     def run() -> T:
         try:
             own.addTag(tag)
-            return work(own)
+            made = work(own)
+            thread.check()
+            return made
+        except BaseException:
+            undo()
+            raise
         finally:
             ended.set()
 
@@ -46,7 +58,7 @@ def leaving(spark: SparkSession, seconds: float | None, work: Callable[[SparkSes
 
     try:
         with _interrupts_of_python():
-            return Leaving[T](seconds).value(run)
+            return thread.value(run)
     except (PySparkException, JavaError) as error:
         raise task_failure(error) from error
     finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from spark_omnigraph.cli.host import Host
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.graph.handle import Graph
 from tests.support.cases import Json
@@ -96,6 +97,38 @@ def test_a_text_on_the_command_line_reads_the_past(folder: Path, capsys: pytest.
     assert "n: 1 row\n" in capsys.readouterr().err
     assert run(capsys, "-e", text, "--format", "jsonl")[1] == ['{"n": 3}']
     assert run(capsys, "-e", text, "--format", "jsonl", "--version", "1")[1] == ['{"n": 0}']
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ((), 3, "query file contains multiple queries"),
+        (("--name", "nobody"), 3, "'nobody'"),
+        (("--name", "by_year"), 3, "year"),
+        (("--name", "by_year", "--params", '{"year": "x"}'), 3, "year"),
+        (("--name", "add", "--params", '{"title": "x"}'), 3, "add"),
+        (("--name", "all", "--output", "there.csv"), 2, "'there.csv' is there already: Spark writes a new folder"),
+        (("--name", "all", "--time-limit", "none"), 2, "--time-limit"),
+    ],
+)
+def test_a_mistake_is_told_before_spark_starts(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    code: int,
+    says: str,
+) -> None:
+    def session(_host: Host) -> None:
+        raise AssertionError("Spark starts")
+
+    monkeypatch.setattr(Host, "session", session)
+    (folder / "there.csv").write_text("kept")
+    found, _, body = run(
+        capsys, "--file", "films.gq", "--executor", "spark", "--format", "csv", "--output", "new", *words
+    )
+    assert (found, says in body["error"]["error"]) == (code, True), body["error"]
+    assert (folder / "there.csv").read_text() == "kept"
 
 
 def test_the_memory_is_an_option_and_a_variable(
