@@ -44,6 +44,7 @@ from spark_omnigraph.graph.schema.count import check_steps
 from spark_omnigraph.graph.schema.lock import schema_lock
 from spark_omnigraph.graph.schema.preview import ChangeRequest, SchemaChoices, change_request, plan_change
 from spark_omnigraph.graph.schema.tables import StagedChange, TableStager, removals_of
+from spark_omnigraph.graph.schema.values import SCHEMA_APPLY, digest_of, values_given_by
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -139,7 +140,7 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | 
     clock = Clock()
     with clock.phase("plan"):
         contract = read_contract(store)
-        plan = _plan(contract, request.change)
+        plan = _plan(store, contract, request.change)
     if not plan.steps:
         return SchemaReport((), False, None, store.snapshot(None).version, {})
     refuse_branches(store)
@@ -151,7 +152,7 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | 
                 change = _Change(store, request, executor or LocalExecutor(1), clock, lock)
                 await_turn(store, None, frozenset(each.table_key for each in contract.catalog.tables()))
                 base = capture(store, None)
-                found = plan if base.contract == contract else _plan(base.contract, request.change)
+                found = plan if base.contract == contract else _plan(store, base.contract, request.change)
                 return change.run(files, base, found)
 
         report = in_attempts(store, None, attempt, lambda _: frozenset())
@@ -168,9 +169,9 @@ def _unasked(steps: Iterable[SchemaStep]) -> dict[str, set[str]]:
     return found
 
 
-def _plan(contract: Contract, change: ChangeRequest) -> SchemaPlan:
+def _plan(store: GraphStore, contract: Contract, change: ChangeRequest) -> SchemaPlan:
     """The steps of a change. BadRequestError where some cannot be done: the first ones are named."""
-    plan = plan_change(contract, change)
+    plan = plan_change(contract, change, store)
     if not plan.supported:
         more = len(plan.unsupported) - _NAMED
         shown = [step.message for step in plan.unsupported[:_NAMED]] + ([f"and {more} more"] if more > 0 else [])
@@ -234,11 +235,12 @@ class _Change:
             contract.source, plan.desired, self.request.change.source, self.lock, snapshot.version, change.dropped
         )
         facts = CommitFacts(
-            "schema_apply",
+            SCHEMA_APPLY,
             "allow_data_loss" if self.request.change.allow_data_loss else None,
             _counts(base, plan, change),
             seconds=self.clock.total(),
             origin=self.request.origin,
+            input_digest=digest_of(values_given_by(plan.steps)),
         )
         return PreparedCommit(
             Identity(new_ulid(), new_ulid(), self.request.actor, WriterKind.SCHEMA_APPLY),

@@ -30,7 +30,7 @@ from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.schema.bad_rows import report_broken
 from spark_omnigraph.graph.schema.count import StepCount, check_steps
 from spark_omnigraph.graph.schema.tables import removals_of
-from spark_omnigraph.graph.schema.values import values_of
+from spark_omnigraph.graph.schema.values import digest_of, digest_of_last_change, values_of
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.branches import MAIN
 from spark_omnigraph.redaction import as_shown
@@ -139,9 +139,9 @@ def _figures(count: StepCount) -> dict[str, object]:
     }
 
 
-def plan_change(contract: Contract, request: ChangeRequest) -> SchemaPlan:
-    """The plan from the accepted schema to a text; without steps where the change is made already, whatever values it
-    gave.
+def plan_change(contract: Contract, request: ChangeRequest, store: GraphStore | None = None) -> SchemaPlan:
+    """The plan from the accepted schema to a text; without steps where the change is made already. The values that it
+    gave then may be given again, if the graph is of this `store`; others are refused, as no stored row takes them.
 
     Raises SchemaParseError and CatalogError for a text that is no schema, BadRequestError for one without types,
     NotFoundError and BadRequestError for values that no property takes. A step that no apply can do is in the plan.
@@ -153,9 +153,11 @@ def plan_change(contract: Contract, request: ChangeRequest) -> SchemaPlan:
             "--allow-data-loss (allow_data_loss) says that they may"
         )
     plan = plan_schema(contract.catalog, desired, allow_data_loss=request.allow_data_loss)
-    if not plan.steps or not request.values:
+    if not request.values:
         return plan
     values = values_of(desired, request.values)
+    if not plan.steps and store is not None and digest_of_last_change(store) == digest_of(values):
+        return plan
     return plan_schema(contract.catalog, desired, values, allow_data_loss=request.allow_data_loss)
 
 
@@ -188,7 +190,7 @@ def preview(store: GraphStore, request: ChangeRequest, executor: Executor | None
     clock = Clock()
     with clock.phase("plan"):
         contract, snapshot = read_contract(store), store.snapshot(None)
-        plan = plan_change(contract, request)
+        plan = plan_change(contract, request, store)
     with clock.phase("check"):
         counts = check_steps(store, snapshot, plan, executor or LocalExecutor(1))
         summary = report_broken(counts, plan, request.bad_rows, store.storage_options)

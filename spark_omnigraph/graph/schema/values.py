@@ -5,17 +5,31 @@ JSON has no value that begins with `@`, so the two are never mistaken for each o
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.migration.properties import Values
-from spark_omnigraph.catalog.migration.steps import Fill, FixedValue, FromColumn
+from spark_omnigraph.catalog.migration.steps import (
+    AddProperty,
+    Fill,
+    FixedValue,
+    FromColumn,
+    RequireProperty,
+    SchemaStep,
+)
 from spark_omnigraph.catalog.types import Catalog, EntityType, Property
 from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.manifest.facts import decode_facts
 from spark_omnigraph.records.values import BadValueError, value_reader
 from spark_omnigraph.redaction import as_shown
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.manifest.table import read_facts
 from spark_omnigraph.words import nearest
+
+SCHEMA_APPLY = "schema_apply"
+"""The operation of a commit that changes the schema."""
 
 
 def values_of(desired: Catalog, given: Mapping[str, object]) -> Values:
@@ -63,3 +77,31 @@ def _fixed(place: str, prop: Property, value: object) -> FixedValue:
         return FixedValue(value_reader(prop)(value))
     except BadValueError as error:
         raise BadRequestError(f"the value for stored rows of '{place}': {error.message}") from error
+
+
+def values_given_by(steps: Iterable[SchemaStep]) -> Values:
+    """What the steps of a change give stored rows."""
+    return {
+        (step.table_key, step.property_name): step.value
+        for step in steps
+        if isinstance(step, AddProperty | RequireProperty) and step.value is not None
+    }
+
+
+def digest_of(values: Values) -> str | None:
+    """SHA-256 of values for stored rows, None of none: by it a change that is made again is known."""
+    if not values:
+        return None
+    listed = [
+        (*place, fill.column if isinstance(fill, FromColumn) else [fill.value])
+        for place, fill in sorted(values.items(), key=lambda each: each[0])
+    ]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+
+
+def digest_of_last_change(store: GraphStore) -> str | None:
+    """That of the values which the last change of the schema gave; None where nobody knows."""
+    facts = {commit: decode_facts(text) for commit, text in read_facts(store.manifest(None)).items()}
+    changes = [commit for commit, each in facts.items() if each is not None and each.operation == SCHEMA_APPLY]
+    last = facts[max(changes)] if changes else None
+    return None if last is None else last.input_digest

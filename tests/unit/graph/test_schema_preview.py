@@ -342,12 +342,40 @@ def test_of_a_type_that_cannot_be_changed_so_that_is_told_and_not_its_values(kit
     assert found.unsupported == ("property 'Kite.m' is renamed from 'n', but 'n' is still declared",)
 
 
-def test_a_change_that_is_made_already_is_no_step_whatever_values_it_gave(kites: Graph) -> None:
+def test_a_change_that_is_made_already_is_no_step(kites: Graph) -> None:
+    """With the values that it gave: whoever does not know whether it was made makes it again."""
     text, values = f"node Kite {{ tag: String @key {SAME}  size: I32 }}", {"Kite.size": 1}
     text += "\nedge Near: Kite -> Kite { since: I32? }"
     assert kites.apply_schema(text, values=values).applied
     assert kites.plan_schema(text, values=values).steps == ()
     assert not kites.apply_schema(text, values=values).applied
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ({"Kite.size": 2}, BadRequestError, "no stored row takes the value of 'Kite.size'"),
+        ({"Kite.size": FromColumn("n")}, BadRequestError, "no stored row takes the value of 'Kite.size'"),
+        ({"Kite.size": 1, "Kite.n": 1}, BadRequestError, "no stored row takes the value of 'Kite"),
+        ({"Kite.sise": 1}, NotFoundError, "no property 'sise'.*did you mean 'size'"),
+        ({"Kite.size": "big"}, BadRequestError, "'Kite.size'.*expects I32"),
+    ],
+)
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_values_that_nothing_takes_are_refused_where_there_is_nothing_to_do(
+    tmp_path: Path, is_changed: bool, values: dict[str, object], error: type[Exception], message: str
+) -> None:
+    """As a change would: after one that gave others, and in a graph whose schema was never changed."""
+    old = "node Kite { tag: String @key  n: I32? }"
+    text = old.replace("I32?", "I32?  size: I32")
+    graph = Graph.init(tmp_path / "g", old if is_changed else text)
+    if is_changed:
+        graph.apply_schema(text, values={"Kite.size": 1})
+    version = graph.snapshot().version
+    for change in (graph.plan_schema, graph.apply_schema):
+        with pytest.raises(error, match=message):
+            change(text, values=values)
+    assert graph.snapshot().version == version
 
 
 @pytest.mark.parametrize("text", ["", "\n", "// nothing is left\n"])
