@@ -35,7 +35,7 @@ def test_the_recipe_with_the_verbs(
     commands = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE)
     for command, shown in commands:
         assert _matches(_said(command, capsys), shown), command
-    assert len(commands) == 13
+    assert len(commands) == 15
 
 
 def _said(command: str, capsys: pytest.CaptureFixture[str]) -> str:
