@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 
 from spark_omnigraph import __version__
@@ -19,7 +20,7 @@ from spark_omnigraph.cli.output.ending import JobReport
 from spark_omnigraph.cli.output.log import logging_to, standard_error
 from spark_omnigraph.cli.output.progress import progress_of
 from spark_omnigraph.cli.output.streams import emit, print_out
-from spark_omnigraph.cli.output.summary import INTERRUPTED, REFUSED, TERMINATED, JobEnding
+from spark_omnigraph.cli.output.summary import INTERRUPTED, REFUSED, TERMINATED, JobEnding, left_by
 from spark_omnigraph.cli.parser import HELP, PROGRAM, build, family, find_verb, overview, split_arguments
 from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
@@ -117,7 +118,7 @@ def _run_verb(verb: Verb, report: JobReport, log: logging.Logger, environ: Mappi
             outcome = verb.run(Job(config, host, log, write, said, report.inputs, progress))
             return JobEnding(REFUSED if outcome.refused else 0, outcome=outcome)
     except (Exception, KeyboardInterrupt, Terminated) as error:  # noqa: BLE001 - a scheduler needs the summary of any
-        return _ending_of(error)
+        return replace(_ending_of(error), left=left_by(verb, config))
 
 
 def _ending_of(error: BaseException) -> JobEnding:

@@ -79,7 +79,7 @@ class JobReport:
             log_bad_rows(log, error.summary, self.config.show_rows)
         ours = isinstance(error, OmnigraphError) and self.config.log_level != "debug"
         expected = ours or not isinstance(error, Exception)
-        body = error_body(error)
+        body = error_body(error, ending.left)
         facts = told("error", **{key: value for key, value in body.items() if key != "error"})
         log.error("%s", body["error"], exc_info=None if expected else error, extra=facts)
 

@@ -10,7 +10,7 @@ from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import safe_json
-from spark_omnigraph.cli.verb import VerbOutcome
+from spark_omnigraph.cli.verb import Verb, VerbOutcome
 from spark_omnigraph.errors import BadRowsError, OmnigraphError
 from spark_omnigraph.redaction import redact
 
@@ -39,6 +39,8 @@ class JobEnding:
     exit_code: int
     outcome: VerbOutcome | None = None
     error: BaseException | None = None
+    left: str = ""
+    """What a verb that a signal stopped has left, for whoever reads the error."""
 
 
 def summary_of(config: JobConfig, run_id: str, seconds: float, ending: JobEnding) -> dict[str, object]:
@@ -64,7 +66,7 @@ def summary_of(config: JobConfig, run_id: str, seconds: float, ending: JobEnding
         "phases": outcome.phases,
         "seconds": round(seconds, 3),
         "warnings": list(outcome.warnings),
-        "error": None if ending.error is None else error_body(ending.error),
+        "error": None if ending.error is None else error_body(ending.error, ending.left),
     }
     if outcome.result is not None:
         body["result"] = outcome.result
@@ -85,17 +87,28 @@ def bad_row_figures(summary: BadRowSummary) -> dict[str, object]:
     return {"total": summary.total, "per_rule": dict(summary.per_rule), "report": summary.report}
 
 
-def error_body(error: BaseException) -> dict[str, object]:
-    """`to_dict()` of our errors; the like for others, with the first line of their message (Spark's have pages)."""
+def error_body(error: BaseException, left: str = "") -> dict[str, object]:
+    """`to_dict()` of our errors; the like for others, with the first line of their message (Spark's have pages), and
+    for signals, with what is `left`.
+    """
     if isinstance(error, OmnigraphError):
         return error.to_dict()
     if not isinstance(error, Exception):
         signal = "SIGINT" if isinstance(error, KeyboardInterrupt) else "SIGTERM"
-        text = f"stopped by {signal}; the next read-write open finishes or undoes a write that was under way"
-        return {"error": text, "code": INTERRUPTED_KIND, "kind": INTERRUPTED_KIND}
+        return {"error": f"stopped by {signal}{left}", "code": INTERRUPTED_KIND, "kind": INTERRUPTED_KIND}
     text = redact(next(iter(str(error).splitlines()), ""))
     name = type(error).__name__
     return {"error": f"{name}: {text}" if text else name, "code": "internal", "kind": "unexpected"}
+
+
+def left_by(verb: Verb, config: JobConfig) -> str:
+    """What a stopped verb leaves: nothing unless it writes to a graph."""
+    writes = any(option.key == "report" for option in verb.all_options)  # a page about the run
+    if not writes or not config.graph or config.dry_run:
+        return ""
+    keeps = verb.name == "embed" and not config.clean and not config.no_cache
+    answers = "; answers of the provider are kept, and the same command goes on with the rest" if keeps else ""
+    return f"; a write that was under way, if there was one, is finished or undone by the next read-write open{answers}"
 
 
 def as_line(summary: Mapping[str, object], secrets: Sequence[str] = ()) -> str:

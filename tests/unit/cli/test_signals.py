@@ -76,8 +76,7 @@ def test_a_signal_gives_the_lease_up(
     with stop_at(point, send(number)):
         assert merge(world) == code
     error = json.loads(capsys.readouterr().out.splitlines()[-1])["error"]
-    said = f"stopped by {number.name}; the next read-write open finishes or undoes a write that was under way"
-    assert error == {"error": said, "code": "interrupted", "kind": "interrupted"}
+    assert error == {"error": f"stopped by {number.name}{LEFT}", "code": "interrupted", "kind": "interrupted"}
     folder = world / "g" / "__recovery"
     leases = [lease_facts(path.read_bytes()) for path in folder.glob("*.lease")]
     assert [lease is not None and lease.expires_at <= time.time() for lease in leases] == [True]
@@ -87,6 +86,48 @@ def test_a_signal_gives_the_lease_up(
     landed = point in (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.PUBLISHED, CrashPoint.RECORDED)
     assert graph.count("node:Film") == 1 + landed
     assert [path.name for path in folder.glob("*.lease")] == []
+
+
+LEFT = "; a write that was under way, if there was one, is finished or undone by the next read-write open"
+KEPT = "; answers of the provider are kept, and the same command goes on with the rest"
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (("query", "-e", "query q() { match { $f: Film } return { $f.name } }"), ""),
+        (("sql", "-e", "SELECT name FROM Film"), ""),
+        (("export",), ""),
+        (("schema", "plan", "s.pg"), ""),
+        (("merge", "--input", "in.jsonl", "--dry-run"), ""),
+        (("schema", "apply", "s.pg"), LEFT),
+        (("optimize",), LEFT),
+        (("embed",), LEFT + KEPT),
+        (("embed", "--no-cache"), LEFT),
+        (("embed", "--clean"), LEFT),
+        (("embed", "--dry-run"), ""),
+    ],
+    ids=" ".join,
+)
+def test_what_a_stopped_verb_says_that_it_leaves(
+    world: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    left: str,
+) -> None:
+    """One that only reads leaves nothing to be finished."""
+    monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
+    monkeypatch.chdir(world)
+    Path("s.pg").write_text("node Film { name: String @key }")
+
+    def stopped(*_args: object, **_options: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Graph, "open", stopped)
+    assert main([*words, "--graph", "g", "--summary", "end.json"]) == 130
+    assert json.loads(Path("end.json").read_text())["error"]["error"] == f"stopped by SIGINT{left}"
+    assert f"stopped by SIGINT{left}\n" in capsys.readouterr().err
 
 
 def test_the_handler_of_before_is_put_back(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
