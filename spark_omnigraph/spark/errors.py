@@ -19,6 +19,7 @@ from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.errors import (
     AlreadyInitializedError,
     BadRowsError,
+    EmbeddingConfigError,
     ExpectedVersionMismatch,
     InternalError,
     MergeConflict,
@@ -49,6 +50,19 @@ INSTALL_ON_EXECUTORS = (
     "install spark-omnigraph[spark] into the Python that the executors run (PYSPARK_PYTHON), "
     "or ship an environment that has it (--archives environment.tar.gz#environment)"
 )
+
+
+@contextmanager
+def provider_of_process(process: str, way_out: str) -> Iterator[None]:
+    """Says of an embedding provider that is missing, or none, whose environment named it."""
+    try:
+        yield
+    except EmbeddingConfigError as error:
+        raise EmbeddingConfigError(
+            f"{error.message}; the provider is that of the {process}, whose environment is what it was when the "
+            "session began: set variables before that, those of a cluster in its settings (over Spark Connect: the "
+            f"server's). {way_out}"
+        ) from error
 
 
 class CodedError(Exception):

@@ -14,7 +14,6 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import view
-from spark_omnigraph.errors import EmbeddingConfigError
 from spark_omnigraph.graph.read.history import ReadTarget, resolve
 from spark_omnigraph.graph.read.query import Prepared, QueryTask, bound_plan, prepare, query_task
 from spark_omnigraph.graph.read.scan import (
@@ -31,6 +30,7 @@ from spark_omnigraph.graph.read.scan import (
 from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.user_filter import filter_sql
+from spark_omnigraph.spark.errors import provider_of_process
 from spark_omnigraph.spark.read.options import MetaTable, ReadOptions, parse_read_options
 from spark_omnigraph.spark.types import answer_schema, check_user_schema, frame_schema, select_columns
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -144,14 +144,9 @@ def _plan_query(
 
 
 def _bound(prepared: Prepared, params: Mapping[str, object] | None, now: datetime | None) -> Plan:
-    try:
+    way_out = "`read_query` and `Graph.query` ask from your own"
+    with provider_of_process("process in which Spark plans the query", way_out):
         return bound_plan(prepared, params, now)
-    except EmbeddingConfigError as error:
-        raise EmbeddingConfigError(
-            f"{error.message}; the provider is that of the process in which Spark plans the query, whose environment "
-            "was set when the driver started (over Spark Connect: the server's). `read_query` and `Graph.query` ask "
-            "from your own"
-        ) from error
 
 
 def _count(table_key: TableKey, found: TypeAt, where: str | None) -> ReadPlan:

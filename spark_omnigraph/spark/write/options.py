@@ -68,7 +68,8 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "index": "`false` leaves indexes that the schema asks for and that are missing to a later write or to the verb "
     "`index`; default `true`",
     "embed": "`missing` asks for vectors of `@embed` properties that rows lack, of the provider which the environment "
-    "of the process that plans the write names (of a stream: of its tasks); default `off`",
+    "of the process in which Spark plans the write names, as it was when the session began (of a stream: that of its "
+    "tasks): set `OMNIGRAPH_EMBED_PROVIDER` before, on a cluster in its own environment; default `off`",
     "embedTasks": "how many tasks ask at a time, which share what a minute allows and the requests at a time; default "
     "what the configuration of Spark says",
     "embedCache": "folder or `s3://…` where answers of the provider are kept; default beside the graph",

@@ -27,7 +27,7 @@ from spark_omnigraph.graph.load.inputs import accepted
 from spark_omnigraph.graph.load.load import LoadPlan
 from spark_omnigraph.graph.load.options import decoding
 from spark_omnigraph.records.frames.rules import plan_rows
-from spark_omnigraph.spark.errors import coded
+from spark_omnigraph.spark.errors import coded, provider_of_process
 from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.types import arrow_columns
 from spark_omnigraph.spark.write.deleter import (
@@ -47,6 +47,8 @@ from spark_omnigraph.spark.write.options import (
 from spark_omnigraph.staging.receipt import StageContext
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
+
+_WAY_OUT = "`Graph.load` asks whom its options name, and `embed` gives stored rows their vectors"
 
 
 @dataclass
@@ -96,7 +98,9 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
     _check(store, options, columns)
     stage = open_stage(store)  # before a fork is made or looked for, so that clean-up leaves it alone
     try:
-        return GraphWriter(options, plan_frame_load(store, options.request, options.table_key), stage)
+        with provider_of_process("process in which Spark plans the write", _WAY_OUT):
+            plan = plan_frame_load(store, options.request, options.table_key)
+        return GraphWriter(options, plan, stage)
     except OmnigraphError:
         close_stage(store, stage)
         raise
@@ -183,7 +187,8 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
         _give_up(self.write_options, messages, _stages(messages))
 
     def _capture(self, store: GraphStore) -> LoadPlan:
-        return capture_frame(store, self.write_options.request, self.write_options.table_key)
+        with provider_of_process("processes of Spark that run the stream", _WAY_OUT):
+            return capture_frame(store, self.write_options.request, self.write_options.table_key)
 
 
 def _stages(messages: Messages) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_omnigraph import Graph
 from spark_omnigraph.embed import remote
+from spark_omnigraph.errors import EmbeddingConfigError
 from spark_omnigraph.spark.errors import CodedError
 from spark_omnigraph.spark.write.writer import plan_stream_write, plan_write
 from spark_omnigraph.spark.writes import sharing_tasks
@@ -121,3 +122,16 @@ def test_a_limit_that_nobody_can_share_is_refused(
     with pytest.raises(CodedError, match=r"nobody knows how many ask at a time: say it by the option embedTasks"):
         write(planned, "b")
     assert server.asked == ["plot of a"]
+
+
+def test_without_a_provider_the_process_is_named_that_needs_it(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream asks in its tasks, and its query begins without."""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    schema = from_arrow_schema(FILMS)
+    with pytest.raises(
+        EmbeddingConfigError, match=r"is required for.*in which Spark plans the write, .* when the session began: set"
+    ):
+        plan_write(options(graph), schema, overwrite=False)
+    in_task(monkeypatch, {})
+    with pytest.raises(CodedError, match=r"is required for.*that run the stream, .* when the session began: set"):
+        write(plan_stream_write(options(graph), schema, overwrite=False), "a")
