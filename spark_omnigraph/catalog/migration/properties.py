@@ -124,7 +124,11 @@ class PropertyPlanner:
             return AddProperty(self._kind, self._owner, new.name, new.type, fill)
         place = f"{self._owner}.{new.name}"
         reason = f"adding required property '{place}' requires a backfill and {_V1}"
-        return self._unsupported(new, reason, "OG-MF-103", f"--set '{place}=VALUE' says what stored rows get")
+        way_out = (
+            f"with values for stored rows it is made: --set '{place}=JSON' gives all of them one, and "
+            f"--set '{place}=@OTHER' each what it has in the property OTHER"
+        )
+        return self._unsupported(new, reason, "OG-MF-103", way_out)
 
     def _type(self, new: Property, old: PropType) -> Iterator[SchemaStep]:
         place = (self._kind, self._owner, new.name)

@@ -281,7 +281,8 @@ def test_what_no_change_can_do_is_part_of_the_plan(kites: Graph) -> None:
         "[OG-MF-106] changing property type for 'Kite.hue' from String? to I32? is not supported in schema migration "
         "v1",
         "[OG-MF-103] adding required property 'Kite.size' requires a backfill and is not supported in schema migration "
-        "v1; --set 'Kite.size=VALUE' says what stored rows get",
+        "v1; with values for stored rows it is made: --set 'Kite.size=JSON' gives all of them one, and "
+        "--set 'Kite.size=@OTHER' each what it has in the property OTHER",
     )
     assert [each.broken for each in found.steps] == [None, 0, None, None, 4]
     assert not found.applicable
