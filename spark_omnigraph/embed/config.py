@@ -138,6 +138,17 @@ def overridden(environ: Mapping[str, str], provider: str | None = None) -> str |
     return f"{MOCK} is on: vectors are made up, and the provider of {PROVIDER} ('{excerpt(named)}') is not asked"
 
 
+def way_to_model(wanted: str, identity: str) -> str:
+    """What to do where a schema names a model and vectors come from somebody else, of this identity."""
+    if not identity.startswith(f"{Provider.MOCK}//"):  # without the name of a model
+        return f"set {MODEL}='{wanted}' (and the matching provider)"
+    known = next((f"='{name}'" for name, kind in KINDS.items() if kind.model == wanted), "")
+    return (
+        f"name the provider of that model ({PROVIDER}{known}) with {MOCK} off, or let the mock, which makes vectors "
+        f"up, stand in for it ({MODEL}='{wanted}')"
+    )
+
+
 def shared_limits(config: EmbedConfig, tasks: int) -> EmbedConfig:
     """The configuration of one of several tasks that ask at the same time: each has its part of what a minute allows,
     and of the requests at one time.

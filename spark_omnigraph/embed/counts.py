@@ -17,9 +17,9 @@ BYTES_A_TOKEN = 4
 class PropertyCounts:
     """Figures of one property. `rows` are all of the type, of a load those that it brings; `distinct` texts were
     wanted, of which `cached` had an answer already; `requested` ones were asked for in `requests`, some of them
-    `retries`. `tokens` is the provider's count, None where it says none. In a dry run `requests` and `tokens` are
-    estimates. `embedded` rows got a vector, `failed` ones got none. Each task of a load counts for itself: a text that
-    several of them have is distinct in each.
+    `retries`. `tokens` is the provider's count, None where it says none. In a dry run `requested` ones would be asked
+    for, and `requests` and `tokens` are estimates. `embedded` rows got a vector, `failed` ones got none. Each task of a
+    load counts for itself: a text that several of them have is distinct in each.
     """
 
     rows: int = 0
@@ -59,8 +59,9 @@ def cost_of(counts: PropertyCounts) -> PropertyCounts:
 
 def estimated(counts: PropertyCounts, provider: object) -> PropertyCounts:
     """Of a dry run: with what asking would take."""
-    requests = requests_of(provider, counts.distinct - counts.cached)
-    return replace(counts, requests=requests, tokens=tokens_of(counts.bytes))
+    texts = counts.distinct - counts.cached
+    requests = requests_of(provider, texts)
+    return replace(counts, requested=texts, requests=requests, tokens=tokens_of(counts.bytes))
 
 
 def summed(parts: Iterable[Properties]) -> dict[str, PropertyCounts]:

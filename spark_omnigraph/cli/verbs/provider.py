@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +22,8 @@ _SHOWN = (
     "rows", "missing", "stale", "blank", "distinct", "cached", "requested", "requests", "tokens", "embedded", "cleaned",
     "failed",
 )  # laid out as a table  # fmt: skip
+
+_TOO_DEAR = re.compile(r"about ([\d,]+) tokens would be asked for, and at most [\d,]+ may be")
 
 
 def provider_of(job: Job) -> EmbedConfig:
@@ -62,13 +65,19 @@ def most_tokens(config: JobConfig) -> int | None:
 
 @contextmanager
 def naming_cost(config: JobConfig) -> Iterator[None]:
-    """A refusal by a cost names that option, not the tokens that it comes to."""
+    """A refusal by a cost names the cost and that option, not the tokens that it comes to."""
     try:
         yield
     except BadRequestError as error:
         if config.max_cost is not None and most_tokens(config) != config.max_tokens:
-            error.message = error.message.replace("more by max_tokens", "more by --max-cost")
+            dear = _TOO_DEAR.sub(lambda found: _costs(config, int(found[1].replace(",", ""))), error.message)
+            error.message = dear.replace("more by max_tokens", "more by --max-cost")
         raise
+
+
+def _costs(config: JobConfig, tokens: int) -> str:
+    spent, most = (f"{cost:,f}".rstrip("0").rstrip(".") for cost in (cost_of(config, tokens), config.max_cost))
+    return f"about {tokens:,} tokens would be asked for, which cost about {spent}, and at most {most} may be spent"
 
 
 def cost_of(config: JobConfig, tokens: int | None) -> float | None:

@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.catalog.types import Catalog, NodeType, Property, Scalar, embedding_model, embedding_source
-from spark_omnigraph.embed.config import MODEL, EmbedConfig, shared_limits
+from spark_omnigraph.embed.config import EmbedConfig, shared_limits, way_to_model
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError, NotFoundError
@@ -277,9 +277,9 @@ def _target(node: NodeType, prop: Property, request: EmbedRequest) -> EmbedTarge
 
 def _refuse_model(name: str, recorded: str | None, request: EmbedRequest) -> None:
     """What is asked about vectors later is asked of the model that the schema names."""
-    model = request.embedder().model
-    if recorded is not None and recorded != model:
+    embedder = request.embedder()
+    if recorded is not None and recorded != embedder.model:
         raise BadRequestError(
-            f"'{name}' is to be embedded with model '{recorded}', but the provider resolves to '{model}': set "
-            f"{MODEL}='{recorded}' (and the matching provider)"
+            f"'{name}' is to be embedded with model '{recorded}', but the provider resolves to '{embedder.model}': "
+            f"{way_to_model(recorded, embedder.identity)}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from spark_omnigraph.embed.callables import EmbedFunction
-from spark_omnigraph.embed.config import MODEL, EmbedConfig
+from spark_omnigraph.embed.config import EmbedConfig, way_to_model
 from spark_omnigraph.embed.embedder import Embedder, Role, embed_text
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError
@@ -25,9 +25,10 @@ def with_vectors(plan: Plan, given: Embedder | EmbedConfig | EmbedFunction | Non
         provider = provider_of(given)
         embedder = _of_config(provider) if isinstance(provider, EmbedConfig) else provider
         if of.model is not None and of.model != embedder.model:
+            way_out = way_to_model(of.model, embedder.identity)
             raise BadRequestError(
                 f"nearest() on '{of.column.name}': its stored vectors were embedded with model '{of.model}', but the "
-                f"query embedder resolves to '{embedder.model}'. Set {MODEL}='{of.model}' (and the matching provider) "
+                f"query embedder resolves to '{embedder.model}'. {way_out[0].upper()}{way_out[1:]} "
                 "or re-embed the stored vectors."
             )
         return embed_text(embedder, text, of.column.type.dimension or 0, Role.QUERY)

@@ -48,7 +48,7 @@ def test_a_run_asks_in_batches_and_a_second_one_not_at_all(
     graph: Graph, server: EmbeddingServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, body, err = run(capsys, "--graph", graph.uri, "--dry-run", "--price-per-million", "2", "--batch", "2")
-    assert (code, figures(body), server.asked) == (0, [10, 6, 0, 0, 3, 0, 0], [])
+    assert (code, figures(body), server.asked) == (0, [10, 6, 0, 6, 3, 0, 0], [])
     assert (body["result"]["cost"], body["result"]["properties"]["Film.v"]["tokens"]) == (1.8e-05, 9)
     assert "dry run: nobody was asked, nothing was written; tokens: about 9; cost: 0.000018\n" in err
     code, body, _ = run(capsys, "--graph", graph.uri, "--batch", "2", "--parallel", "1", "--actor", "ann")
@@ -71,8 +71,10 @@ def test_a_run_that_is_too_dear_asks_nobody(
         code, body, _ = run(capsys, "--graph", graph.uri, "--commit-every", "1", *bound)
         assert (code, body["commit"], server.asked) == (3, None, [])
         said = body["error"]["error"]
-        assert said.startswith("about 9 tokens would be asked for, and at most 8 may be")
-        assert said.endswith(f"allow more by {'--max-cost' if '--max-cost' in bound else '--max-tokens'}")
+        is_cost = "--max-cost" in bound
+        most = "which cost about 9, and at most 8.5 may be spent" if is_cost else "and at most 8 may be"
+        assert said.startswith(f"about 9 tokens would be asked for, {most}: nobody was asked")
+        assert said.endswith(f"allow more by {'--max-cost' if is_cost else '--max-tokens'}")
     code, body, _ = run(capsys, "--graph", graph.uri, "--max-cost", "1")
     assert (code, body["error"]["error"]) == (
         2,
@@ -131,7 +133,7 @@ def test_a_load_says_what_asking_took(
         counts = json.loads(out)["result"]["properties"]["Film.v"]
         found.append([counts[name] for name in ("rows", "distinct", "requested", "requests", "tokens", "embedded")])
         assert ("tokens: about 5" in err) is ("--dry-run" in more)
-    assert found == [[8, 4, 0, 1, 5, 0], [8, 4, 4, 1, 4, 8]]
+    assert found == [[8, 4, 4, 1, 5, 0], [8, 4, 4, 1, 4, 8]]
     path.write_text('{"type":"Film","data":{"name":"last","plot":"x"}}\n')
     assert main(words) == 0
     assert "properties" not in json.loads(capsys.readouterr().out)["result"]

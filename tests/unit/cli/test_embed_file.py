@@ -117,7 +117,8 @@ def test_a_dry_run_says_what_a_file_would_take(
         for bound in (("--max-tokens", "79"), ("--max-cost", "0.0001", "--price-per-million", "2")):
             code, body = run(capsys, *FILES, *bound)
             assert code == 3
-            assert body["error"]["error"].startswith("about 80 tokens would be asked for, ")
+            most = "and at most 79 may be" if len(bound) == 2 else "which cost about 0.00016, and at most 0.0001 may be"
+            assert body["error"]["error"].startswith(f"about 80 tokens would be asked for, {most}")
         assert (server.asked, (folder / "out.jsonl").exists()) == ([], False)
         code, body = run(capsys, *FILES, "--max-tokens", "80")
         assert (code, body["result"]["embedded_rows"], len(server.asked)) == (0, 30, 20)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from spark_omnigraph.embed.config import EmbedConfig, Provider, proxy_of, resolve_config, shared_limits
+from spark_omnigraph.embed.config import EmbedConfig, Provider, proxy_of, resolve_config, shared_limits, way_to_model
 from spark_omnigraph.errors import EmbeddingConfigError
 
 KEY = {"OPENAI_API_KEY": "sk-0123456789"}
@@ -124,3 +124,16 @@ def test_the_proxy_that_variables_name(environ: dict[str, str], url: str, proxy:
 def test_a_proxy_that_cannot_be_used_is_named_without_its_secret(proxy: str) -> None:
     with pytest.raises(EmbeddingConfigError, match="HTTPS_PROXY"):
         resolve_config({"HTTPS_PROXY": proxy, **KEY})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "identity", "said"),
+    [
+        ("wordllama-256", "mock//x", "provider of that model (OMNIGRAPH_EMBED_PROVIDER='local') with"),
+        ("maker/m1", "mock//x", "provider of that model (OMNIGRAPH_EMBED_PROVIDER) with OMNIGRAPH_EMBEDDINGS_MOCK off"),
+        ("maker/m1", "mock/m2/x", "set OMNIGRAPH_EMBED_MODEL='maker/m1' (and the matching provider)"),
+        ("wordllama-256", "openai/m2/x", "set OMNIGRAPH_EMBED_MODEL='wordllama-256' (and the matching provider)"),
+    ],
+)
+def test_what_to_name_where_the_schema_names_another_model(wanted: str, identity: str, said: str) -> None:
+    assert said in way_to_model(wanted, identity)

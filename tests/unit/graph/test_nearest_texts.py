@@ -76,6 +76,17 @@ def test_the_recorded_model_must_be_that_of_the_provider(graph: Graph, monkeypat
     assert graph.query(vector, params={"t": [1, 0, 0]}).row_count == 1, "a vector needs no provider"
 
 
+def test_the_mock_that_has_no_model_is_told_from_a_provider(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
+    with pytest.raises(BadRequestError) as caught:
+        ask(graph, "w", "wax")
+    assert caught.value.message.endswith(
+        "resolves to ''. Name the provider of that model (OMNIGRAPH_EMBED_PROVIDER) with OMNIGRAPH_EMBEDDINGS_MOCK off, "
+        "or let the mock, which makes vectors up, stand in for it (OMNIGRAPH_EMBED_MODEL='maker/m1') or re-embed the "
+        "stored vectors."
+    )
+
+
 def test_without_a_provider_the_variables_are_named(graph: Graph) -> None:
     with pytest.raises(EmbeddingConfigError, match="OPENROUTER_API_KEY or OPENAI_API_KEY is required"):
         ask(graph, "v", "wax")
