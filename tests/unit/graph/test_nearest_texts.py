@@ -81,8 +81,8 @@ def test_the_mock_that_has_no_model_is_told_from_a_provider(graph: Graph, monkey
     with pytest.raises(BadRequestError) as caught:
         ask(graph, "w", "wax")
     assert caught.value.message.endswith(
-        "resolves to ''. Name the provider of that model (OMNIGRAPH_EMBED_PROVIDER) with OMNIGRAPH_EMBEDDINGS_MOCK off, "
-        "or let the mock, which makes vectors up, stand in for it (OMNIGRAPH_EMBED_MODEL='maker/m1') or re-embed the "
+        "''. Name the provider of that model (OMNIGRAPH_EMBED_PROVIDER) with OMNIGRAPH_EMBEDDINGS_MOCK off, or "
+        "let the mock, which makes vectors up, stand in for it (OMNIGRAPH_EMBED_MODEL='maker/m1') or re-embed the "
         "stored vectors."
     )
 
