@@ -5,6 +5,7 @@ Pure, and below everything else: errors redact their messages when they are made
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 
@@ -25,6 +26,8 @@ _NAMED = re.compile(
 )
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSEEN_OR_BREAK = re.compile(f"[\t\n{_UNSEEN.pattern[1:]}")
+_MISTAKABLE = re.compile(r'\A\Z|\A(?:null\Z|["\s])|\s\Z|\s\s|[\t-\r]')
+"""Texts that look like nothing, like null, like a quoted text, or like others with other blanks."""
 _SHOWN = 120
 """Characters of an excerpt."""
 _BITS = 256
@@ -72,6 +75,17 @@ def excerpt(text: str) -> str:
     a\u000ab é\u001b[2J
     """
     return one_line(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def distinct(text: str, separator: str = "") -> str:
+    r"""A text among others in one line, in quotes with escapes where it could be taken for nothing, for null, for two
+    texts, or for one with other blanks.
+
+    >>> print(distinct("a b"), distinct(" a"), distinct(""), distinct("null"), distinct("a\n"), distinct("a,b", ","))
+    a b " a" "" "null" "a\n" "a,b"
+    """
+    plain = not _MISTAKABLE.search(text) and not (separator and separator in text)
+    return one_line(text if plain else json.dumps(text, ensure_ascii=False))
 
 
 def as_shown(value: object) -> str:

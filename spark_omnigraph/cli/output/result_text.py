@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from spark_omnigraph.answer import Json, Rows
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.redaction import one_line
+from spark_omnigraph.redaction import distinct, one_line
 from spark_omnigraph.storage.objects.whole_file import whole_path
 
 SHOWN_ROWS = 1000
@@ -108,7 +108,9 @@ def _plans(result: Rows) -> Iterator[str]:
 
 
 def _table(result: Rows) -> Iterator[str]:
-    """Columns side by side, numbers to the right; a long text is cut. No more rows are read than are shown."""
+    """Columns side by side, numbers to the right; a long text is cut, and one that could be taken for another
+    is in quotes. No more rows are read than are shown.
+    """
     values = result.values()
     rows = [tuple(_shown(value) for value in row) for row in islice(values, SHOWN_ROWS)]
     more = next(values, None) is not None
@@ -132,5 +134,5 @@ def _is_number(of: pa.DataType) -> bool:
 
 
 def _shown(value: Json) -> str:
-    text = one_line(" ".join(("null" if value is None else _cell(value) or "").split()))
+    text = distinct(value) if isinstance(value, str) else one_line(_cell(value) or "null")
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

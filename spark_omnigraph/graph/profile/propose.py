@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from spark_omnigraph.graph.profile.evidence import ColumnEvidence, TableEvidence
-from spark_omnigraph.redaction import excerpt
+from spark_omnigraph.redaction import distinct, excerpt
 from spark_omnigraph.words import counted
 
 ROWS_FOR_ENUM = 100
@@ -137,7 +137,7 @@ def _seen(table: TableEvidence, column: ColumnEvidence) -> str:
         parts.append(f"{column.values:,} distinct")
     elif column.few:
         texts = sorted(column.few)
-        parts.append(f"{len(texts)} distinct: {excerpt(', '.join(texts))}")
+        parts.append(f"{len(texts)} distinct: {excerpt(', '.join(distinct(text, ',') for text in texts))}")
     if column.most is not None:
         scalar, count, other = column.most
         parts.append(f"{count:,} of {column.values:,} spell {scalar}, but not {excerpt(other)!r}")

@@ -48,6 +48,22 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]
     return code, [line for line in out.splitlines() if line != last], json.loads(last)
 
 
+NOTES = "query notes() { match { $f: Film } return { $f.year, $f.note } order { $f.year } }"
+
+
+def test_texts_that_could_be_taken_for_others_are_in_quotes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    notes = [" Fog", "Fog ", "Fog", "a  b", "a\nb", "", "null", None, '"Fog"', "x" * 80]
+    films = [{"type": "Film", "data": {"title": f"t{n}", "year": n + 5, "note": note}} for n, note in enumerate(notes)]
+    Graph.init("noted", SCHEMA).load([json.dumps(film) for film in films])
+    (folder / "notes.gq").write_text(NOTES)
+    code, lines, _ = run(capsys, "--graph", "noted", "--file", "notes.gq")
+    assert (code, [line[8:] for line in lines[2:]]) == (
+        0,
+        ['" Fog"', '"Fog "', "Fog", '"a  b"', '"a\\nb"', '""', '"null"', "null", '"\\"Fog\\""', "x" * 59 + "…"],
+    )
+    assert [line[:6] for line in lines[2:]] == [*(f"{n:6}" for n in range(5, 15))]
+
+
 BY_YEAR = ("--file", "films.gq", "--name", "by_year", "--params", '{"year": 1990}')
 
 
@@ -57,7 +73,7 @@ def test_a_table_for_people(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert lines == [
         "title          year  seen                      tags        note",
         "-------------  ----  ------------------------  ----------  ----",
-        'Fog            1999  2024-01-31T12:00:00.500Z  ["a", "b"]',
+        'Fog            1999  2024-01-31T12:00:00.500Z  ["a", "b"]  ""',
         'Rain, or "so"  2004  null                      null        null',
     ]
     columns = ["title", "year", "seen", "tags", "note"]

@@ -101,6 +101,17 @@ def test_texts_of_csv_are_what_they_spell(tmp_path: Path) -> None:
     ]
 
 
+def test_values_that_a_comment_lists_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "stations.csv"
+    path.write_text('code,note\n" ST-07",null\nST-07,"a,b"\nST-07,""\n')
+    assert lines(path)[2:-1] == [
+        '  code: String  // never null, 2 distinct: " ST-07", ST-07',
+        "  note: String @key  // never null, 3 distinct",
+    ]
+    path.write_text('note\nnull\n"a,b"\n""\na\na\n')
+    assert lines(path)[2] == '  note: String  // never null, 4 distinct: "", a, "a,b", "null"'
+
+
 def records(path: Path, *values: object) -> Path:
     path.write_text("".join(json.dumps(value) + "\n" for value in values))
     return path
