@@ -156,10 +156,15 @@ def _integers_from_floats(column: pa.Array, scalar: Scalar) -> tuple[pa.Array, B
     return _from_numpy(whole, column), _doubt(column, ~good)
 
 
-def _text_dates(column: pa.Array, scalar: Scalar, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
+def read_texts(column: pa.Array, scalar: Scalar) -> tuple[npt.NDArray[np.int64], Bools]:
+    """Days or milliseconds of texts, and which of them are no date or time that a property stores."""
     values, bad = (read_dates if scalar is Scalar.DATE else read_datetimes)(column)
     low, high = DATE_BOUNDS[scalar]
-    bad |= (values < low) | (values > high)
+    return values, bad | (values < low) | (values > high)
+
+
+def _text_dates(column: pa.Array, scalar: Scalar, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
+    values, bad = read_texts(column, scalar)
     values = np.where(bad, 0, values)
     stored = values.astype(np.int32) if scalar is Scalar.DATE else values
     return _from_numpy(stored, column).view(target), bad if bad.any() else None

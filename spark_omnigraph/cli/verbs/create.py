@@ -26,12 +26,13 @@ def init(job: Job) -> VerbOutcome:
             for line in found.schema.removesuffix("\n").split("\n"):
                 say(line)
             job.log.info("no graph was made: --accept makes it of this; profile --output keeps it to be changed first")
-            return VerbOutcome(result={"schema": found.schema}, dry_run=True)
+            return VerbOutcome(result={"schema": found.schema}, dry_run=True, warnings=found.left_out)
     schema = found.schema if config.input else read_text("--schema", config.schema)
     catalog = accept_schema(schema)
     nodes, edges = counted(len(catalog.nodes), "node type"), counted(len(catalog.edges), "edge type")
     job.log.info("schema: %s and %s", nodes, edges)
-    warnings: tuple[str, ...] = () if catalog.nodes else ("the schema has no types, so the graph will hold nothing",)
+    warnings = found.left_out if config.input else ()
+    warnings += () if catalog.nodes else ("the schema has no types, so the graph will hold nothing",)
     others = strangers(config.graph)
     if others:
         warnings += (f"{config.graph} holds other files ({', '.join(others)}): a graph is best alone in its folder",)

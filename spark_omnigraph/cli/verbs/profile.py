@@ -18,7 +18,7 @@ def profile_files(job: Job) -> VerbOutcome:
     else:
         with whole_file(config.output, job.host.storage_options(config)) as file:
             file.write(found.schema)
-    return VerbOutcome(result={"rows": dict(found.rows), "output": config.output})
+    return VerbOutcome(result={"rows": dict(found.rows), "output": config.output}, warnings=found.left_out)
 
 
 def propose(job: Job) -> Profile:

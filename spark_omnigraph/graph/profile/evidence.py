@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import Scalar
+from spark_omnigraph.records.columns import read_texts
 
 FEW_VALUES = 12
 """Distinct texts that may be an enumeration."""
@@ -18,10 +19,12 @@ _PATTERNS = {
     Scalar.BOOL: "^(true|false)$",
     Scalar.I64: "^(0|-?[1-9][0-9]{0,17})$",
     Scalar.F64: r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$",
-    Scalar.DATE: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
-    Scalar.DATETIME: r"^[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-9:]{5,8}(\.[0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$",
+    Scalar.DATE: r"^\+?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}$",
+    Scalar.DATETIME: r"^\+?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?$",
 }
-"""Texts that spell a value of another type; leading zeros would be lost in a number."""
+"""Texts that spell a value of another type; leading zeros would be lost in a number. What looks like a date, and is no
+mere number, must be one for a load, too.
+"""
 _DATES = (Scalar.DATE, Scalar.DATETIME)
 _TYPES: tuple[tuple[Callable[[pa.DataType], bool], Scalar], ...] = (
     (pa.types.is_boolean, Scalar.BOOL),
@@ -118,7 +121,7 @@ class ColumnEvidence:
         if first:
             self.spelling = dict.fromkeys(_PATTERNS if self.spelled else _DATES, 0)
         for scalar in [*self.spelling]:
-            spells = pc.match_substring_regex(found, _PATTERNS[scalar])
+            spells = _spells(found, scalar)
             self.spelling[scalar] += spells.true_count
             if spells.true_count < len(found):
                 self.others.setdefault(scalar, found.filter(pc.invert(spells))[0].as_py())
@@ -189,6 +192,15 @@ class ColumnEvidence:
         return self.known_unique
 
 
+def _spells(texts: pa.Array, scalar: Scalar) -> pa.Array:
+    """Which texts spell a value of a type."""
+    spells = pc.match_substring_regex(texts, _PATTERNS[scalar])
+    if scalar not in _DATES or not spells.true_count:
+        return spells
+    _, bad = read_texts(texts.filter(spells).cast(pa.string()), scalar)
+    return pc.replace_with_mask(spells, spells, pa.array(~bad))
+
+
 @dataclass(slots=True)
 class TableEvidence:
     """What has been seen of the rows of one future type. `ends` are those of records of edges."""
@@ -198,6 +210,13 @@ class TableEvidence:
     rows: int = 0
     columns: dict[str, ColumnEvidence] = field(default_factory=dict)
     is_edge: bool = False
+    left_out: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By file, how many of its rows no load takes, and the first of them."""
+
+    def leave_out(self, source: str, rows: int, first: str) -> None:
+        """Takes note of rows of a file that are in no batch."""
+        before, told = self.left_out.get(source, (0, first))
+        self.left_out[source] = before + rows, told
 
     def see(self, batch: pa.RecordBatch, spelled: bool, mixed: Iterable[str] = ()) -> None:
         """Takes a batch in; `mixed` are columns whose values have no common type."""

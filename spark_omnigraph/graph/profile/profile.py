@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from spark_omnigraph.catalog.types import Scalar
 from spark_omnigraph.graph.load.inputs import find_inputs, input_choices
 from spark_omnigraph.graph.profile.evidence import ColumnEvidence, TableEvidence
-from spark_omnigraph.graph.profile.propose import Pointer, is_end, key_of, propose
+from spark_omnigraph.graph.profile.propose import Pointer, is_end, key_of, left_out, propose
 from spark_omnigraph.graph.profile.rows import Batch, batches
 from spark_omnigraph.storage.input.ranges import InputFile
 
@@ -22,10 +22,13 @@ LEAST_VALUES = 10
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A proposed schema as `.pg` text, and the rows that it was made from by type."""
+    """A proposed schema as `.pg` text, and the rows that it was made from by type. `left_out` says of each file how many
+    of its rows no load takes, and why.
+    """
 
     schema: str
     rows: Mapping[str, int]
+    left_out: tuple[str, ...] = ()
 
 
 def propose_schema(
@@ -46,9 +49,12 @@ def propose_schema(
         key = (batch.name, batch.is_edge)
         table = tables.setdefault(key, TableEvidence(batch.name, batch.source, is_edge=batch.is_edge))
         table.see(batch.rows, batch.spelled, batch.mixed)
+        if batch.left_out:
+            table.leave_out(batch.source, batch.left_out, batch.first)
     pointers = _pointers(list(tables.values()), files, storage)
     found = list(tables.values())
-    return Profile(propose(found, pointers), {table.name: table.rows for table in found})
+    told = tuple(line for table in found for line in left_out(table))
+    return Profile(propose(found, pointers), {table.name: table.rows for table in found}, told)
 
 
 def _pointers(

@@ -84,7 +84,8 @@ def _node(table: TableEvidence, pointers: Sequence[Pointer]) -> str:
     body = [_line(table, column, "@key" if column.name == key else "@unique") for column in columns]
     body += [f"  // {excerpt(each.column)}: see edge {_edge_name(table, each)}" for each in pointers]
     told = _rows(table) + ("" if key else "; no column names each row once")
-    return f"// {told}\nnode {table.name} {{\n{_lines([*body, *_ranges(columns, {key} if key else set())])}}}\n"
+    body += _ranges(columns, {key} if key else set())
+    return f"{_left_out(table)}// {told}\nnode {table.name} {{\n{_lines(body)}}}\n"
 
 
 def _pointer_edge(table: TableEvidence, each: Pointer) -> str:
@@ -95,7 +96,7 @@ def _pointer_edge(table: TableEvidence, each: Pointer) -> str:
 def _edge(table: TableEvidence, pointers: Sequence[Pointer]) -> str:
     ends = {each.column: each for each in pointers}
     first, second = (ends.get("from"), ends.get("to")) if table.is_edge else pointers[:2]
-    told = f"// {_rows(table)}"
+    told = f"{_left_out(table)}// {_rows(table)}"
     if first is None or second is None:
         return f"{told}: edges {table.name}, whose ends are not all keys of one node type\n"
     columns = [c for c in table.columns.values() if c.name not in (first.column, second.column)]
@@ -103,6 +104,19 @@ def _edge(table: TableEvidence, pointers: Sequence[Pointer]) -> str:
     head = f"edge {table.name}: {first.target} -> {second.target}"
     told += f"; {excerpt(first.column)} and {excerpt(second.column)} are keys of {first.target} and {second.target}"
     return f"{told}\n{head} {{\n{body}}}\n" if body else f"{told}\n{head}\n"
+
+
+def left_out(table: TableEvidence) -> list[str]:
+    """Of each file with rows that no load takes, how many and which is the first."""
+    return [
+        f"{counted(rows, 'row')} of {excerpt(source)} {'is' if rows == 1 else 'are'} left out, as a load refuses "
+        f"{'it' if rows == 1 else 'them'}: {'' if rows == 1 else 'the first is '}{first}"
+        for source, (rows, first) in table.left_out.items()
+    ]
+
+
+def _left_out(table: TableEvidence) -> str:
+    return _lines([f"// {line}" for line in left_out(table)])
 
 
 def _rows(table: TableEvidence) -> str:

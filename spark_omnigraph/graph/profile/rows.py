@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -14,10 +14,12 @@ from spark_omnigraph.bad_rows import RAW_LIMIT
 from spark_omnigraph.errors import InputError
 from spark_omnigraph.records.frames.layouts import plain_batch
 from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
+from spark_omnigraph.records.legible import legible_batch, why_illegible
 from spark_omnigraph.records.mode import InputFormat
-from spark_omnigraph.redaction import excerpt
+from spark_omnigraph.redaction import excerpt, one_line
 from spark_omnigraph.storage.input.delta import delta_scan, is_scanned
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, read_lines
+from spark_omnigraph.storage.input.table_rows import TableRows, rows_of
 from spark_omnigraph.storage.input.tables import bounds, read_table
 from spark_omnigraph.storage.uri import DELTA
 
@@ -38,6 +40,10 @@ class Batch:
     spelled: bool = False
     mixed: tuple[str, ...] = ()
     is_edge: bool = False
+    left_out: int = 0
+    """Rows that no load takes whatever the schema: of too few or too many fields, or no UTF-8."""
+    first: str = ""
+    """Of them the first: its line and what is wrong."""
 
 
 def batches(file: InputFile, options: Mapping[str, str]) -> Iterator[Batch]:
@@ -48,12 +54,16 @@ def batches(file: InputFile, options: Mapping[str, str]) -> Iterator[Batch]:
     is_delta = file.table.format is InputFormat.DELTA
     name = type_name(file.name.removeprefix(DELTA).rpartition("@v")[0] if is_delta else file.name)
     if is_delta and is_scanned(file, options):
-        yield from (Batch(name, file.name, plain_batch(rows)) for rows in delta_scan(file, options))
+        for part in rows_of(plain_batch(rows) for rows in delta_scan(file, options)):
+            yield _of_table(Batch(name, file.name, part.batch), part, 1)
         return
-    spelled = file.table.format is InputFormat.CSV
+    first, spelled = 1, file.table.format is InputFormat.CSV
     for start, end in pairwise(bounds(file, _RANGE, options)):
+        count = 0
         for part in read_table(InputRange(0, file, start, end), options):
-            yield Batch(name, file.name, part.batch, spelled)
+            yield _of_table(Batch(name, file.name, part.batch, spelled), part, first)
+            count += part.count
+        first += count
 
 
 def type_name(path: str) -> str:
@@ -69,6 +79,23 @@ def type_name(path: str) -> str:
     words = [word for word in _WORDS.split(_NUMBER.sub("", stem)) if word]
     name = "".join(word[:1].upper() + word[1:] for word in words)
     return name if name[:1].isalpha() else f"Rows{name}"
+
+
+def _of_table(batch: Batch, part: TableRows, first: int) -> Batch:
+    """The rows of a part whose first row is the `first` of the file, without those that no load takes."""
+    found = legible_batch(part.batch)
+    bad = found.bad_rows
+    why = [(row.line, row.message) for row in part.broken[:1]]
+    if bad.any():
+        at = int(bad.argmax())
+        names = found.columns_of(at)
+        why.append((int(part.lines[at]), why_illegible(names, found.batch.slice(at, 1).column(names[0]))))
+        batch = replace(batch, rows=found.batch.filter(pa.array(~bad)))
+    if not why:
+        return batch
+    line, message = min(why)
+    left_out = len(part.broken) + int(bad.sum())
+    return replace(batch, left_out=left_out, first=f"line {first + line}: {one_line(message)}")
 
 
 def _of_lines(file: InputFile, options: Mapping[str, str]) -> Iterator[Batch]:

@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_omnigraph.cli.program import main
-from spark_omnigraph.errors import BadRequestError, InputError
+from spark_omnigraph.errors import BadRequestError, BadRowsError, InputError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.profile.profile import propose_schema
 from spark_omnigraph.graph.profile.rows import type_name
@@ -110,6 +110,75 @@ def test_values_that_a_comment_lists_are_told_apart(tmp_path: Path) -> None:
     ]
     path.write_text('note\nnull\n"a,b"\n""\na\na\n')
     assert lines(path)[2] == '  note: String  // never null, 4 distinct: "", a, "a,b", "null"'
+
+
+def test_rows_that_no_load_takes_are_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, whole, graph = tmp_path / "rides.csv", tmp_path / "whole.csv", str(tmp_path / "g")
+    path.write_bytes(b"code,km\na,1\nb\nc,2\nd,\xff\ne,3,4\nf,5\n")
+    whole.write_text("code\na\nb\n")
+    why = "the first is line 3: the row has 1 field, the header 2"
+    told = f"3 rows of {path} are left out, as a load refuses them: {why}"
+    found = propose_schema([path, whole])
+    assert (found.rows, found.left_out) == ({"Rides": 3, "Whole": 2}, (told,))
+    assert [line for line in found.schema.splitlines() if " of /" in line] == [
+        f"// {told}",
+        f"// 3 rows of {path}",
+        f"// 2 rows of {whole}",
+    ]
+    assert main(["profile", str(path)]) == 0
+    assert json.loads(capsys.readouterr().err.splitlines()[-1])["warnings"] == [told]
+    for more in ([], ["--accept"]):
+        assert main(["init", "--graph", graph, "--from", str(path), *more]) == 0
+        assert json.loads(capsys.readouterr().out.splitlines()[-1])["warnings"] == [told]
+    with pytest.raises(BadRowsError) as refused:
+        Graph.open(graph).load(path, node="Rides")
+    assert refused.value.summary.total == 3
+
+
+def test_one_row_that_is_left_out_has_its_own_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('code,km\n"a\nb",1\nc,2,3\n')
+    assert propose_schema(tmp_path / "a.csv").left_out == (
+        f"1 row of {tmp_path}/a.csv is left out, as a load refuses it: line 3: the row has 3 fields, the header 2",
+    )
+
+
+TIMES = {
+    "2024-05-01": "Date",
+    "2024-1-5": "Date",
+    "2024-05-01 08:00:00": "DateTime",
+    "2024-05-01t08:00:00.25": "DateTime",
+    "2024-05-01T08:00:00+02:00": "DateTime",
+    "2018-02-30": "String",
+    "2024-05-01T25:00:00Z": "String",
+    "2024-05-01T08:00Z": "String",
+    "0000-05-01": "String",
+    "05/01/2024": "String",
+}
+
+
+@pytest.mark.parametrize("text", TIMES)
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_date_is_what_a_load_takes_as_one(tmp_path: Path, text: str, kind: str) -> None:
+    path = tmp_path / f"days.{kind}"
+    path.write_text(f"n,at\n1,{text}\n" if kind == "csv" else json.dumps({"n": 1, "at": text}))
+    assert [line.split()[1] for line in lines(path) if line.startswith("  at:")] == [TIMES[text]]
+    graph = Graph.init(
+        tmp_path / "g", f"node Days {{ n: I64 at: {'DateTime' if TIMES[text] == 'String' else TIMES[text]} }}"
+    )
+    row = {"type": "Days", "data": {"n": 1, "at": text}}
+    if TIMES[text] == "String":
+        with pytest.raises(BadRowsError, match="invalid_date"):
+            graph.load([json.dumps(row)])
+    else:
+        graph.load([json.dumps(row)])
+
+
+def test_dates_and_times_together_are_times(tmp_path: Path) -> None:
+    path = tmp_path / "days.csv"
+    path.write_text("at\n2024-05-01\n2024-05-01 08:00:00\n2024-05-02\n2024-05-03\n2024-05-03\n")
+    assert lines(path)[2].split("  //")[0] == "  at: DateTime"
+    path.write_text("at\n2024-05-01\n2024-05-02\n2024-05-03\n2018-02-30\n")
+    assert lines(path)[2].endswith("3 of 4 spell Date, but not '2018-02-30'")
 
 
 def records(path: Path, *values: object) -> Path:
