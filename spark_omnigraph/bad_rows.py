@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 from spark_omnigraph.draw.card import GRID_ROWS, Card, Grid, grid, without_empty
 from spark_omnigraph.draw.displayed import Displayed
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.words import TextEnum
 
 
@@ -85,7 +86,7 @@ class BadRow:
     def place(self) -> str:
         """File and line as messages show them; rows of a frame and stored ones, which are in no file, with their id."""
         apart = self.file.startswith(("<partition ", "<table>", STORED))
-        named = f" (id '{self.id}')" if self.id is not None and apart else ""
+        named = f" (id '{cut(self.id)}')" if self.id is not None and apart else ""
         return f"{self.file}:{self.line}{named}"
 
     @property

@@ -74,7 +74,13 @@ def excerpt(text: str) -> str:
     >>> print(excerpt("a\nb"), excerpt("é\x1b[2J"))
     a\u000ab é\u001b[2J
     """
-    return one_line(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+    return one_line(cut(text))
+
+
+def cut(value: object) -> str:
+    """A value in a message that is data itself: as it is, and cut when it is long."""
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def distinct(text: str, separator: str = "") -> str:

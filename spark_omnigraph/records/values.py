@@ -17,6 +17,7 @@ from spark_omnigraph.records.json_line import show
 from spark_omnigraph.records.json_numbers import whole_number
 from spark_omnigraph.records.json_texts import value_of_text
 from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES
+from spark_omnigraph.redaction import cut
 
 BASE64_PREFIX = "base64:"
 _BLOB_URI = re.compile(
@@ -205,9 +206,9 @@ _TAKEN = {
 
 def _in_years(text: str, stored: int | None, bounds: tuple[int, int], kind: str) -> int:
     if stored is None:
-        raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{text}'; taken are {_TAKEN[kind]}")
+        raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{cut(text)}'; taken are {_TAKEN[kind]}")
     if not bounds[0] <= stored <= bounds[1]:
-        raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{text}': outside the years 1 to 9999")
+        raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{cut(text)}': outside the years 1 to 9999")
     return stored
 
 

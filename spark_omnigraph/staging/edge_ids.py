@@ -16,6 +16,7 @@ from spark_omnigraph.records.columns import one_array
 from spark_omnigraph.records.jsonl.decode import DecodedTable
 from spark_omnigraph.records.keys import column_text, composite_ids
 from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.staging.receipt import KnownEdges, StageContext
 from spark_omnigraph.storage.tables.keys import rows_among
 from spark_omnigraph.storage.tables.staged import TableTarget
@@ -46,7 +47,9 @@ def identify(
     ids, own = edge_ids(entity, table.table, columns), one_array(table.table.column("id"))
     other = table.named & np.asarray(pc.not_equal(own, ids).fill_null(False))
     mistakes = {
-        row: Mistake("id", Rule.ID_MISMATCH, f"id '{own[row].as_py()}' is not '{ids[row].as_py()}', which the ends say")
+        row: Mistake(
+            "id", Rule.ID_MISMATCH, f"id '{cut(own[row].as_py())}' is not '{cut(ids[row].as_py())}', which the ends say"
+        )
         for row in np.flatnonzero(other).tolist()
     }
     rows = table.table.set_column(0, table.table.schema.field(0), pc.coalesce(ids, own))

@@ -27,6 +27,7 @@ from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.jsonl.decode import DecodedTable, Rejected
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.records.record_text import record_text
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.staging.edge_ids import with_stored_ids
 from spark_omnigraph.staging.filling import fill
 from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment, write_patches
@@ -70,7 +71,7 @@ def stage_frame(context: StageContext, how: TableInput, batches: Iterable[pa.Rec
 
 def exists_already(key: TableKey, row_id: str) -> str:
     """What an append is told of an id that is stored."""
-    return f"'{row_id}' exists in {key.type_name} already; mode merge (Spark: loadMode) replaces it"
+    return f"'{cut(row_id)}' exists in {key.type_name} already; mode merge (Spark: loadMode) replaces it"
 
 
 class _Stager:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.types import GIVEN, Bound, Check, EntityType, NodeType, Property, Range, Scalar
 from spark_omnigraph.errors import ConstraintError
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 
 LONGEST_ID = 8192
@@ -142,7 +143,7 @@ class BatchChecker:
 
         def message(row: int) -> str:
             return (
-                f"@check violation on {self._name}.{check.property}: value '{column[row].as_py()}' "
+                f"@check violation on {self._name}.{check.property}: value '{cut(column[row].as_py())}' "
                 f"does not match pattern '{check.pattern}'"
             )
 
@@ -156,7 +157,9 @@ class BatchChecker:
         expected = ", ".join(prop.type.enum_values or ())
 
         def message(row: int) -> str:
-            return f"invalid enum value '{column[row].as_py()}' for {self._name}.{prop.name} (expected: {expected})"
+            return (
+                f"invalid enum value '{cut(column[row].as_py())}' for {self._name}.{prop.name} (expected: {expected})"
+            )
 
         yield BrokenRows(prop.name, Rule.ENUM, _rows(bad), message)
 

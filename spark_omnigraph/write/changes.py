@@ -11,6 +11,7 @@ from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.records.changes.ranks import Netted, netted
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.storage.tables.staged import TableTarget
 from spark_omnigraph.validate.key_index import all_distinct
 from spark_omnigraph.write.checker import Finding, WriteChecker
@@ -60,7 +61,7 @@ class ChangeChecker(WriteChecker):
 
         def message(i: int) -> str:
             row, holder = int(net.repeats[i]), int(net.holders[i])
-            told = f"'{ids[row].as_py()}' of {entity.name}"
+            told = f"'{cut(ids[row].as_py())}' of {entity.name}"
             if deletes[row] != deletes[holder]:
                 return f"{told} is written and deleted by the input, and no version says which comes last"
             return f"{told} repeats another record of the input"

@@ -23,6 +23,7 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.errors import ConstraintError, InternalError
 from spark_omnigraph.records.keys import id_form
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.storage.tables.keys import any_of, rows_among, scan_columns, scan_where, stored_among
 from spark_omnigraph.storage.tables.staged import TableTarget
 from spark_omnigraph.validate.key_index import KeyIndex, all_distinct
@@ -209,7 +210,7 @@ class WriteChecker:
         def message(i: int) -> str:
             value = ids[int(later[i])].as_py()
             differs = ", and differs from it" if distinct else ""
-            told = f"value '{value}' repeats an earlier record of the input{differs}"
+            told = f"value '{cut(value)}' repeats an earlier record of the input{differs}"
             return f"@unique violation on {entity.name}.{label}: {told}"
 
         return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message, holders), table)
@@ -254,7 +255,7 @@ class WriteChecker:
         label = probe.columns[0] if len(probe.columns) == 1 else f"({', '.join(probe.columns)})"
 
         def message(i: int) -> str:
-            values = [str(table.column(c)[int(rows[i])].as_py()) for c in probe.columns]
+            values = [cut(table.column(c)[int(rows[i])].as_py()) for c in probe.columns]
             text = values[0] if len(values) == 1 else f"({', '.join(values)})"
             return f"@unique violation on {name}.{label}: value '{text}' is held by {holder}"
 
@@ -334,7 +335,7 @@ class WriteChecker:
         form = id_form(self._catalog.nodes[node])
 
         def message(i: int) -> str:
-            return f"{probe.column} '{values[i].as_py()}' not found in {node}{form}"
+            return f"{probe.column} '{cut(values[i].as_py())}' not found in {node}{form}"
 
         return Finding(table.table_key, field, Rule.ENDPOINT, np.concatenate(rows), message)
 
@@ -363,8 +364,8 @@ class WriteChecker:
         def message(i: int) -> str:
             code = int(codes[np.searchsorted(live, bad[i])])
             return (
-                f"@card violation on edge {edge.name}: source '{names[code].as_py()}' has {int(total[code])} edges "
-                f"({bound(code)})"
+                f"@card violation on edge {edge.name}: source '{cut(names[code].as_py())}' has {int(total[code])} "
+                f"edges ({bound(code)})"
             )
 
         return _found(Finding(table.table_key, "from", Rule.CARDINALITY, bad, message), table)

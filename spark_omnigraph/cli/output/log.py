@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 from spark_omnigraph.bad_rows import BadRow, BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.progress.shown import is_terminal
-from spark_omnigraph.redaction import one_line, redact, visible
+from spark_omnigraph.redaction import cut, one_line, redact, visible
 from spark_omnigraph.words import counted as counted
 
 ROOT_LOGGER = "spark_omnigraph"
@@ -259,7 +259,7 @@ def _log_bad_row(log: logging.Logger, row: BadRow, with_text: bool) -> None:
     """An event a mistake: a line of text, or one JSON object; with the last one comes the row's own text."""
     shown = f"{row.raw[:SHOWN_RAW]}{'…' if len(row.raw) > SHOWN_RAW else ''}"
     for number, mistake in enumerate(row.mistakes, 1):
-        where = ".".join(part for part in (row.record_type, mistake.field) if part)
+        where = ".".join(cut(part) for part in (row.record_type, mistake.field) if part)
         text = one_line(f"  {row.place}: {f'{where}: ' if where else ''}{mistake.rule}: {mistake.message}")
         facts: dict[str, object] = {
             "rule": str(mistake.rule),

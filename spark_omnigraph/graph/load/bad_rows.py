@@ -168,13 +168,19 @@ class FoundRows:
             sought.setdefault(index, {}).setdefault(table_key, []).append(ordinals[ranges == index])
 
     def of_range(self, index: int, file: str, numbers: LineNumbers) -> Iterator[BadRow]:
-        """Those of one range by line, each once. IoError when the input changed since it was staged."""
-        for _, mistakes in groupby(self._mistakes(index, file, numbers), lambda row: row.line):
-            first, *others = mistakes
-            further = tuple(Mistake(row.field, row.rule, row.message) for row in others[: MISTAKES - 1])
-            yield replace(first, further=further)
+        """Those of one range by line, each record once: a line may have several. IoError when the input changed since
+        it was staged.
+        """
+        for _, mistakes in groupby(self._mistakes(index, file, numbers), lambda each: each[1].line):
+            records: dict[tuple[str, int], list[BadRow]] = {}
+            for record, row in mistakes:
+                records.setdefault(record, []).append(row)
+            for first, *others in records.values():
+                further = tuple(Mistake(row.field, row.rule, row.message) for row in others[: MISTAKES - 1])
+                yield replace(first, further=further)
 
-    def _mistakes(self, index: int, file: str, numbers: LineNumbers) -> Iterator[BadRow]:
+    def _mistakes(self, index: int, file: str, numbers: LineNumbers) -> Iterator[tuple[tuple[str, int], BadRow]]:
+        """What is wrong in order of the lines, each with its record: a table, and which of its staged rows it is."""
         parts = self._parts.get(index)
         if parts is None:
             return
@@ -189,7 +195,7 @@ class FoundRows:
         for i in np.argsort(lines, kind="stable").tolist():
             part, at, row = int(owners[i]), int(everywhere[i]), int(rows[i])
             finding, key = self.findings[parts[part].finding], keys[part]
-            yield BadRow(
+            told = BadRow(
                 file,
                 numbers.line(index, int(lines[i])),
                 int(located[key].offsets[at]),
@@ -200,6 +206,7 @@ class FoundRows:
                 texts[key].at(at),
                 None if finding.ids is None else finding.ids[int(finding.rows[row])].as_py(),
             )
+            yield (key, int(finding.rows[row])), told
 
     def _first_place(self, finding: Finding, row: int, numbers: LineNumbers) -> str:
         """Where the row stands that was there first."""

@@ -24,6 +24,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import END_MEMBERS, GIVEN, EdgeType, EntityType
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.mode import OnDuplicate, OnMissing
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.keys import find_rows
 from spark_omnigraph.storage.tables.scan import PinnedTable
@@ -267,7 +268,7 @@ class _Refusals:
         rows, ids, name = np.flatnonzero(bad), self._staged.column("id"), self._entity.name
 
         def message(i: int) -> str:
-            return f"{name} '{ids[int(rows[i])].as_py()}' {told}"
+            return f"{name} '{cut(ids[int(rows[i])].as_py())}' {told}"
 
         if len(rows):
             self.refused |= bad
@@ -331,6 +332,6 @@ class _Refusals:
         self.refused[later] = True
 
         def message(i: int) -> str:
-            return f"{name} '{ids[int(later[i])].as_py()}' repeats an earlier record of the input{differs}"
+            return f"{name} '{cut(ids[int(later[i])].as_py())}' repeats an earlier record of the input{differs}"
 
         yield Finding(self._staged.table_key, field, Rule.KEY_DUPLICATE, later, message, holders, ids)

@@ -19,6 +19,7 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType
 from spark_omnigraph.errors import MergeConflict
 from spark_omnigraph.graph.merge.rows import TableDelta
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.staging.receipt import StagedFragment
 from spark_omnigraph.storage.tables.keys import rows_among
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
@@ -142,9 +143,8 @@ def _below(
     counts = pa.chunked_array(chunks, pa.string()).value_counts().to_pylist()
     for each in sorted(counts, key=lambda c: str(c["values"])):
         if each["counts"] < low:
-            message = (
-                f"@card violation on edge {edge.name}: source '{each['values']}' has {each['counts']} edges (min {low})"
-            )
+            source = cut(each["values"])
+            message = f"@card violation on edge {edge.name}: source '{source}' has {each['counts']} edges (min {low})"
             yield MergeConflict(edge.table_key, None, str(ConflictKind.CARDINALITY_VIOLATION), message)
 
 

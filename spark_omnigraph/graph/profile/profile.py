@@ -22,8 +22,8 @@ LEAST_VALUES = 10
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A proposed schema as `.pg` text, and the rows that it was made from by type. `left_out` says of each file how many
-    of its rows no load takes, and why.
+    """A proposed schema as `.pg` text, and the rows that it was made from by type. `left_out` says of each file how
+    many of its rows no load takes, and why.
     """
 
     schema: str

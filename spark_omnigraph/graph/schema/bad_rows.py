@@ -17,6 +17,7 @@ from spark_omnigraph.graph.schema.count import BrokenRule, BrokenTable, StepCoun
 from spark_omnigraph.graph.schema.projection import Projection
 from spark_omnigraph.graph.schema.rules import RowRule
 from spark_omnigraph.records.record_text import record_text
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.storage.tables.stored_rows import StoredRows
 from spark_omnigraph.validate.batch import BatchChecker
 from spark_omnigraph.write.personal import without_personal
@@ -109,7 +110,7 @@ class _Table:
         for i in np.flatnonzero(broken.places[at] == places).tolist():
             message = finding.message(int(at[i]))
             if finding.holders is not None and finding.ids is not None:
-                message += f" (id '{finding.ids[int(finding.holders[at[i]])].as_py()}')"
+                message += f" (id '{cut(finding.ids[int(finding.holders[at[i]])].as_py())}')"
             mistakes[i].append(Mistake(finding.field, finding.rule, message))
 
 

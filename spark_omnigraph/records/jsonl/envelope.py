@@ -10,6 +10,7 @@ from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.records.json_line import MAX_DEPTH, Members
 from spark_omnigraph.records.jsonl.column_prefilter import TEXT_ERRORS
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.words import nearest
 
 ENVELOPE = ("type", "edge", "from", "to", "data")
@@ -30,7 +31,7 @@ def envelope_mistakes(members: Members, entity: EntityType | None, ignore_unknow
     declared = frozenset(misplaceable(entity)) if entity is not None else frozenset({"id"})
     for name in members.repeated:
         if not ignore_unknown or name in ENVELOPE or name in declared:
-            yield Mistake(name, Rule.INVALID_JSON, f"invalid JSON: member '{name}' is repeated")
+            yield Mistake(name, Rule.INVALID_JSON, f"invalid JSON: member '{cut(name)}' is repeated")
     if members.get("type") is not None and members.get("edge") is not None:
         yield Mistake("edge", Rule.INVALID_ENVELOPE, "a record has 'type' or 'edge', not both")
     is_node = entity is not None and not isinstance(entity, EdgeType)
@@ -52,7 +53,7 @@ def _unknown(name: str, is_declared: bool, is_node: bool) -> str:
     hint = "" if is_declared else nearest(name, ENVELOPE)
     if name in ENDS_ELSEWHERE and not is_declared and not is_node:
         hint = f"; an edge calls it '{ENDS_ELSEWHERE[name]}'"
-    return f"unknown field '{name}' beside 'data'{hint or '; write it in data'}"
+    return f"unknown field '{cut(name)}' beside 'data'{hint or '; write it in data'}"
 
 
 class _Envelope(msgspec.Struct, gc=False, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ from spark_omnigraph.records.jsonl.envelope import ENDS, ENDS_ELSEWHERE, envelop
 from spark_omnigraph.records.keys import composite_id, end_id, id_form, key_columns, key_text
 from spark_omnigraph.records.mode import DecodeOptions, Nulls, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader
+from spark_omnigraph.redaction import cut
 from spark_omnigraph.words import nearest
 
 _UNKNOWN = TableKey()
@@ -79,7 +80,7 @@ class RowDecoder:
         reader = self._reader(kind, name)
         if reader is None:
             known = self._catalog.edges if is_edge else self._catalog.nodes
-            message = f"unknown {kind} type '{name}'{_nearest(name, tuple(known))}"
+            message = f"unknown {kind} type '{cut(name)}'{_nearest(name, tuple(known))}"
             unknown = Mistake("edge" if is_edge else "type", Rule.UNKNOWN_TYPE, message)
             return Refusal(_UNKNOWN, name, is_edge, self._with_envelope(unknown, members))
         row, mistakes = reader.read_id(members) if deletes else reader.read(members)
@@ -224,11 +225,11 @@ class _TypeReader:
         """Members that are repeated or not declared."""
         for name in data.repeated:
             if not self._ignore_unknown or name in self._known:
-                yield Mistake(name, Rule.INVALID_JSON, f"invalid JSON: member '{name}' is repeated")
+                yield Mistake(name, Rule.INVALID_JSON, f"invalid JSON: member '{cut(name)}' is repeated")
         if not self._ignore_unknown and not self._known.issuperset(data):
             for name in data:
                 if name not in self._known:
-                    message = f"unknown field '{name}' of {self._name}{self._instead(name)}"
+                    message = f"unknown field '{cut(name)}' of {self._name}{self._instead(name)}"
                     yield Mistake(name, Rule.UNKNOWN_FIELD, message)
 
     def _instead(self, name: str) -> str:
@@ -246,8 +247,8 @@ class _TypeReader:
         if given is not None and given != found:
             names = ", ".join(name for name, _ in self._key)
             message = (
-                f"node {self._name} has explicit id '{given}' that does not match @key property "
-                f"'{names}' value '{found}'"
+                f"node {self._name} has explicit id '{cut(given)}' that does not match @key property "
+                f"'{names}' value '{cut(found)}'"
             )
             mistakes.append(Mistake("id", Rule.ID_MISMATCH, message))
         row["id"] = found

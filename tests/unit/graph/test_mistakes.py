@@ -140,3 +140,39 @@ edge Placed: P -> Order
         f"edge missing 'to': [\"BER\", 7] cannot be the id of a Order{form}",
         f"dst 'BER|7' not found in Order{form}",
     ]
+
+
+def test_records_of_one_line_are_each_told_with_their_type(tmp_path: Path) -> None:
+    """Also several of one type; a record of two mistakes is told once. What is counted is the lines of the report."""
+    nodes = "node A { k: String @key } node B { k: String @key } node C { k: String @key }"
+    graph = Graph.init(tmp_path / "g", f"{nodes} edge ToB: A -> B edge ToC: A -> C")
+    (tmp_path / "x.csv").write_text("k,b,c\na1,b1,c1\na2,b2,\n")
+    ends = [("ToB", "k", "b"), ("ToB", "c", "b"), ("ToC", "k", "c")]
+    edges = [{"edge": name, "from": source, "to": to} for name, source, to in ends]
+    mapping = {"path": str(tmp_path / "x.csv"), "rows": [{"node": "A", "columns": {"k": "k"}}, *edges]}
+    with pytest.raises(BadRowsError) as caught:
+        graph.load(mapping=mapping, options=LoadOptions(bad_rows=str(tmp_path / "bad.jsonl")))
+    report = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_text().splitlines()]
+    found = [
+        (row["line"], row["record_type"], [row["message"], *(each["message"] for each in row["further"])], row["raw"])
+        for row in report
+    ]
+    assert sorted(found) == [
+        (2, "ToB", ["dst 'b1' not found in B"], '{"edge": "ToB", "from": "a1", "to": "b1", "data": {}}'),
+        (
+            2,
+            "ToB",
+            ["src 'c1' not found in A", "dst 'b1' not found in B"],
+            '{"edge": "ToB", "from": "c1", "to": "b1", "data": {}}',
+        ),
+        (2, "ToC", ["dst 'c1' not found in C"], '{"edge": "ToC", "from": "a1", "to": "c1", "data": {}}'),
+        (3, "ToB", ["dst 'b2' not found in B"], '{"edge": "ToB", "from": "a2", "to": "b2", "data": {}}'),
+        (3, "ToB", ["edge missing 'from'"], '{"edge": "ToB", "to": "b2", "data": {}}'),
+        (3, "ToC", ["edge missing 'to'"], '{"edge": "ToC", "from": "a2", "data": {}}'),
+    ]
+    summary = caught.value.summary
+    assert (summary.total, len(summary.sample)) == (6, 6)
+    assert summary.per_rule == {"endpoint": 5, "missing_endpoint": 2}
+    graph.load(mapping=mapping, options=LoadOptions(max_bad_rows=6))
+    with pytest.raises(BadRowsError):
+        graph.load(mapping=mapping, options=LoadOptions(max_bad_rows=5))
