@@ -42,6 +42,7 @@ _DATA = ENVELOPE.index("data")
 _AS_ROWS = DecodeOptions()
 _NAMED = 10
 """Columns that a message lists."""
+_NAME_THE_TYPE = "for rows of one type name it as node or edge (--node, --edge), for others give a mapping (--mapping)"
 
 Decoded = tuple[DecodedChunk, Callable[[int], str]]
 
@@ -90,13 +91,13 @@ def _check_envelope(columns: pa.Schema) -> None:
     for field in columns:
         if field.name not in ENVELOPE:
             raise BadRequestError(
-                f"a frame of records has no column '{field.name}'{nearest(field.name, ENVELOPE)} (it has "
-                f"{', '.join(ENVELOPE)}); for rows of one type name it with the option 'node' or 'edge'"
+                f"a table of records has no column '{field.name}'{nearest(field.name, ENVELOPE)} (it has "
+                f"{', '.join(ENVELOPE)}); {_NAME_THE_TYPE}"
             )
         if not (is_text(field.type) or pa.types.is_null(field.type)):
-            raise BadRequestError(f"column '{field.name}' of a frame of records must be string, not {field.type}")
+            raise BadRequestError(f"column '{field.name}' of a table of records must be string, not {field.type}")
     if "type" not in columns.names and "edge" not in columns.names:
-        raise BadRequestError("a frame of records needs a column 'type' or 'edge'")
+        raise BadRequestError(f"a table of records needs a column 'type' or 'edge'; {_NAME_THE_TYPE}")
 
 
 def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, decode: DecodeOptions) -> list[tuple[str, str]]:

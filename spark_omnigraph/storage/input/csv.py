@@ -28,6 +28,7 @@ _TOO_LONG = (
     f"has a row of more than {BLOCK >> 20} MiB, as where a quote is not closed: close it, or give so long values as "
     "Parquet or JSON lines"
 )
+_PROPOSED = "write it with commas, of which alone a schema is proposed"
 _LONGEST_HEADER = 4 << 20
 _OTHERS = (";", "\t", "|")
 """What separates fields in files that only say `.csv`."""
@@ -52,10 +53,9 @@ def csv_names(file: InputFile, how: TableInput, options: Mapping[str, str]) -> l
         raise BadRequestError(f"input '{file.name}' has no header: its first line must name the columns")
     other = next((each for each in _OTHERS if len(names) == 1 and each in names[0]), None)
     if other is not None and how.delimiter is None:
-        raise BadRequestError(
-            f"the header of input '{file.name}' has {other!r} and no {_delimiter(file, how)!r}: give a mapping with "
-            f"'delimiter', or the file the ending .tsv where it has tabs"
-        )
+        way = "give the file the ending .tsv, or the load" if other == "\t" else f"{_PROPOSED}, or give the load"
+        told = f"{other!r} and no {_delimiter(file, how)!r}: {way} a mapping with 'delimiter'"
+        raise BadRequestError(f"the header of input '{file.name}' has {told}")
     return names
 
 

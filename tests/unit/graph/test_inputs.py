@@ -267,8 +267,11 @@ class TestBadRows:
         ("", "has no header"),
         ("name,name\na,b\n", "'name' is there twice"),
         ("name,brn\na,1\n", "'Person' has no column 'brn'; did you mean 'born'?"),
-        ("name;born\na;1\n", "has ';' and no ',': give a mapping with 'delimiter'"),
-        ("name\tborn\na\t1\n", "has '.t' and no ',': give a mapping with 'delimiter'"),
+        (
+            "name;born\na;1\n",
+            "has ';' and no ',': write it with commas, .*, or give the load a mapping with 'delimiter'",
+        ),
+        ("name\tborn\na\t1\n", "has '.t' and no ',': give the file the ending .tsv, or the load a mapping"),
         (",name\n0,a\n", "a column has no name, as an index has that pandas wrote"),
         ('name,born\n"' + "x" * (17 << 20) + '",1\n', "has a row of more than 8 MiB"),
         ("born\n1\n", "column 'name' is missing"),

@@ -176,3 +176,28 @@ def test_records_of_one_line_are_each_told_with_their_type(tmp_path: Path) -> No
     graph.load(mapping=mapping, options=LoadOptions(max_bad_rows=6))
     with pytest.raises(BadRowsError):
         graph.load(mapping=mapping, options=LoadOptions(max_bad_rows=5))
+
+
+def test_long_values_are_cut_in_messages(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    long, name = "word " * 2_000, "n" * 5_000
+    lines = [
+        customer(**{**GOOD, "email": long}),
+        customer(**{**GOOD, "email": "b@x", "country": long}),
+        customer(**{**GOOD, "email": "c@x", "signed_up": long}),
+        customer(**{**GOOD, "email": "d@x", name: 1}),
+        json.dumps({"type": "Customer", "data": {**GOOD, "email": "e@x"}, name: 1}),
+        json.dumps({"type": name, "data": {}}),
+        json.dumps({"type": "Customer", "id": name, "data": {**GOOD, "email": "f@x"}}),
+    ]
+    _, report = refused(graph, lines, tmp_path / "bad.jsonl")
+    assert [row["rule"] for row in report] == [
+        "key_too_long", "enum", "invalid_date", "unknown_field", "unknown_field", "unknown_type", "unknown_field"
+    ]  # fmt: skip
+    assert "value 'word word" in str(report[0]["further"])
+    known = [customer(**GOOD, code="c" * 5_000), customer(**{**GOOD, "email": "g@x"}, code="c" * 5_000)]
+    twice = [customer(**{**GOOD, "email": f"x@{name}"})] * 2
+    _, again = refused(graph, [*known, *twice, knows("a@x", name[:-1])], tmp_path / "again.jsonl")
+    assert [row["rule"] for row in again] == ["unique", "key_duplicate", "endpoint"]
+    for row in [*report, *again]:
+        assert max(len(str(row["message"])), len(str(row["further"]))) < 600, row

@@ -211,6 +211,7 @@ def test_ids_and_ends() -> None:
         ("node:Things", {"name": pa.string()}, "no node type 'Things'; did you mean 'Thing'?"),
         (None, {"type": pa.string(), "date": pa.string()}, "no column 'date'; did you mean 'data'?"),
         (None, {"data": pa.string()}, "needs a column 'type' or 'edge'"),
+        (None, {"rider_id": pa.string()}, "as node or edge (--node, --edge), for others give a mapping (--mapping)"),
     ],
 )
 def test_columns_that_do_not_fit(key: str | None, columns: dict[str, pa.DataType], message: str) -> None:
