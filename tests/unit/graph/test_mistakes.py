@@ -191,9 +191,8 @@ def test_long_values_are_cut_in_messages(tmp_path: Path) -> None:
         json.dumps({"type": "Customer", "id": name, "data": {**GOOD, "email": "f@x"}}),
     ]
     _, report = refused(graph, lines, tmp_path / "bad.jsonl")
-    assert [row["rule"] for row in report] == [
-        "key_too_long", "enum", "invalid_date", "unknown_field", "unknown_field", "unknown_type", "unknown_field"
-    ]  # fmt: skip
+    whole = "key_too_long enum invalid_date unknown_field unknown_field unknown_type unknown_field"
+    assert [row["rule"] for row in report] == whole.split()
     assert "value 'word word" in str(report[0]["further"])
     known = [customer(**GOOD, code="c" * 5_000), customer(**{**GOOD, "email": "g@x"}, code="c" * 5_000)]
     twice = [customer(**{**GOOD, "email": f"x@{name}"})] * 2
