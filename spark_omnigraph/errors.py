@@ -63,6 +63,9 @@ class OmnigraphError(Exception):
     """What the caller does next, in words of the documentation."""
     nothing_landed = False
     """Set where the commit protocol proves it: the files that the write staged are named by nothing."""
+    bound: str | None = None
+    """The argument that would allow what was refused, with whose name the message ends; `needed`, how much of it."""
+    needed = 0
 
     def __init__(self, message: str) -> None:
         self.message = redact(message)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,12 +15,13 @@ from threading import enumerate as enumerate_threads
 from time import monotonic, perf_counter
 from typing import Any, Generic, TypeVar
 
-from spark_omnigraph.errors import BadRequestError, LimitError
+from spark_omnigraph.errors import BadRequestError, LimitError, OmnigraphError
 from spark_omnigraph.native_work import is_at_work
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.words import counted
 
 T = TypeVar("T")
+E = TypeVar("E", bound=OmnigraphError)
 AHEAD = 2
 """Items that are made before somebody asks for them."""
 _THREAD = "omnigraph-answer"
@@ -29,13 +29,17 @@ NAMES = ("time_limit", "max_rows")
 """Arguments that are limits."""
 
 
-_BY_NAME = re.compile(r"allow more by (time_limit|max_rows|memory|spill|max_tokens)\b")
-"""How a message ends that names what would allow more, as callers from Python have it."""
+def beyond(kind: Callable[[str], E], message: str, bound: str, needed: int = 0) -> E:
+    """The error for what is refused because of a bound, which is an argument: it says that this would allow more."""
+    error = kind(f"{message}, or allow more by {bound}")
+    error.bound, error.needed = bound, needed
+    return error
 
 
-def by_option(message: str) -> str:
-    """A message as whoever typed a command reads it: what would allow more is named as its option."""
-    return _BY_NAME.sub(lambda found: f"allow more by --{found.group(1).replace('_', '-')}", message)
+def name_option(error: OmnigraphError) -> None:
+    """Makes the message one for whoever typed a command: the argument is named as its option."""
+    if error.bound is not None:
+        error.message = f"{error.message.removesuffix(error.bound)}--{error.bound.replace('_', '-')}"
 
 
 class Abandoned(Exception):  # noqa: N818 - nobody's error: it ends a thread to which nobody listens any more
@@ -64,7 +68,7 @@ class Limits:
     def check_rows(self, count: int) -> None:
         """LimitError for an answer of more rows than are allowed."""
         if self.rows is not None and count > self.rows:
-            raise LimitError(f"the answer has more than {self.rows:,} rows: limit it, or allow more by max_rows")
+            raise beyond(LimitError, f"the answer has more than {self.rows:,} rows: limit it", "max_rows")
 
 
 def _is_time(seconds: object) -> bool:
@@ -165,9 +169,8 @@ class Leaving(Generic[T]):
         try:
             found = self._queue.get(timeout=self._rest)
         except Empty:
-            raise LimitError(
-                f"no answer within its time limit of {self._seconds:g} s: ask for less, or allow more by time_limit"
-            ) from None
+            told = f"no answer within its time limit of {self._seconds:g} s: ask for less"
+            raise beyond(LimitError, told, "time_limit") from None
         if self._rest is not None:
             self._rest = max(self._rest - (monotonic() - began), 0)
         return found

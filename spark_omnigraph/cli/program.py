@@ -26,7 +26,7 @@ from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
 from spark_omnigraph.cli.verb import Job, Verb
 from spark_omnigraph.errors import OmnigraphError, RecoveryRequiredError, UsageError
-from spark_omnigraph.limits import by_option, is_left_behind
+from spark_omnigraph.limits import is_left_behind, name_option
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.redaction import redact
 
@@ -132,7 +132,7 @@ def _ending_of(error: BaseException) -> JobEnding:
         return JobEnding(TERMINATED, error=found)
     if not isinstance(found, OmnigraphError):
         return JobEnding(1, error=found)
-    found.message = by_option(found.message)
+    name_option(found)
     return JobEnding(found.exit_code, error=found)
 
 

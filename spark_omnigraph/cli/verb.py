@@ -98,6 +98,11 @@ class Verb:
         return (*self.options, *self.common)
 
     @property
+    def writes(self) -> bool:
+        """Whether it may write to a graph: such verbs have a page about their run."""
+        return any(option.key == "report" for option in self.all_options)
+
+    @property
     def required(self) -> frozenset[str]:
         """Keys of the options that must be given."""
         return frozenset(option.key for option in self.all_options if option.required and not option.unless)

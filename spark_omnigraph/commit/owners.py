@@ -8,7 +8,7 @@ anybody else without a sidecar is lost.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -101,33 +101,35 @@ def await_turn(store: GraphStore, branch: Branch, tables: frozenset[str], wait: 
     A live writer is waited for, at most `wait` seconds, then WriterBusyError. A sidecar without a live lease is an
     interrupted write: RecoveryRequiredError.
     """
-    deadline = time.monotonic() + wait
-    pause = _POLL
-    while True:
+    for is_last in _looks(wait):
         blocker = covering(store, branch, tables)
         if blocker is None:
             return
         if not is_live(store, blocker):
             raise interrupted(store, blocker)
-        if time.monotonic() >= deadline:
+        if is_last:
             raise WriterBusyError(
                 f"another writer ({blocker.writer_kind} {blocker.operation_id}) holds "
                 f"{_names(blocker.tables & tables)} for longer than {wait:g} s; {until(store, blocker)}"
             )
-        time.sleep(pause)
-        pause = min(pause * 1.5, _POLL_MAX)
 
 
 def await_logged(store: GraphStore, commit: str, wait: float = WAIT) -> None:
     """Returns once no live writer is about to log this commit, which it has published, or after `wait` seconds."""
-    deadline = time.monotonic() + wait
-    pause = _POLL
-    while time.monotonic() < deadline:
+    for _ in _looks(wait):
         writer = next((sidecar for sidecar in pending(store) if sidecar.commit_id == commit), None)
         if writer is None or not is_live(store, writer):
             return
+
+
+def _looks(wait: float) -> Iterator[bool]:
+    """A turn for each look at the store, ever less often, and whether it is the last one: `wait` seconds are over."""
+    deadline, pause = time.monotonic() + wait, _POLL
+    while not (is_last := time.monotonic() >= deadline):
+        yield is_last
         time.sleep(pause)
         pause = min(pause * 1.5, _POLL_MAX)
+    yield is_last
 
 
 def covering(

@@ -8,9 +8,12 @@ from dataclasses import dataclass, fields, replace
 from spark_omnigraph.embed.config import EmbedConfig, Provider
 from spark_omnigraph.embed.embedder import Usage
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.limits import beyond
 
 BYTES_A_TOKEN = 4
 """Of a text in UTF-8, roughly."""
+NOBODY_WAS_ASKED = "nobody was asked; choose fewer rows"
+"""How a refusal ends that comes before any question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,5 @@ def refuse_dear(size: int, most: int | None) -> None:
     """BadRequestError where texts of so many bytes have more tokens, about, than may be asked for."""
     tokens = tokens_of(size)
     if most is not None and tokens > most:
-        raise BadRequestError(
-            f"about {tokens:,} tokens would be asked for, and at most {most:,} may be: nobody was asked; choose fewer "
-            "rows, or allow more by max_tokens"
-        )
+        told = f"about {tokens:,} tokens would be asked for, and at most {most:,} may be: {NOBODY_WAS_ASKED}"
+        raise beyond(BadRequestError, told, "max_tokens", tokens)

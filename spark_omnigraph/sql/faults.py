@@ -18,6 +18,7 @@ from spark_omnigraph.errors import (
     is_panic,
 )
 from spark_omnigraph.lang.source import Region, SourceText, clip
+from spark_omnigraph.limits import beyond
 
 READS_ALONE = "sql reads, and does nothing else: give one SELECT, VALUES, EXPLAIN, SHOW or DESCRIBE"
 
@@ -132,10 +133,10 @@ def _unparsed(reason: str, text: str) -> QueryParseError:
 
 def _of_run(said: str) -> OmnigraphError:
     if _DISK in said:
-        return LimitError("more is spilled to the disk than it may: ask for less, or allow more by spill")
+        return beyond(LimitError, "more is spilled to the disk than it may: ask for less", "spill")
     if _EXHAUSTED in said:
         reason = _line(said.partition(_EXHAUSTED)[2])
-        return LimitError(f"it needs more memory than it may take: ask for less, or allow more by memory ({reason})")
+        return beyond(LimitError, f"it needs more memory than it may take ({reason}): ask for less", "memory")
     if _OVERFLOW in said:
         return LimitError("texts or lists of one batch take more than 2 GiB: ask for less")
     if any(word in said for word in _LOST) and "Execution error" not in said and "Arrow error" not in said:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -9,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from spark_omnigraph.errors import BadRequestError, LimitError
-from spark_omnigraph.limits import Leaving, Limits, Watch, by_option, is_left_behind, split_limits
+from spark_omnigraph.limits import Leaving, Limits, Watch, beyond, is_left_behind, name_option, split_limits
 
 
 def test_limits_are_told_from_other_choices() -> None:
@@ -118,8 +119,15 @@ def test_time_of_an_operator_is_without_what_is_below_it() -> None:
     assert watch.note(object()) == "  [with the line above]"
 
 
-@pytest.mark.parametrize("name", ["time_limit", "max_rows", "memory", "spill", "max_tokens"])
+@pytest.mark.parametrize("name", ["time_limit", "max_rows", "memory", "spill"])
 def test_a_command_names_its_options(name: str) -> None:
-    said = by_option(f"it needs more memory: ask for less, or allow more by {name} (max_rows)")
-    assert said == f"it needs more memory: ask for less, or allow more by --{name.replace('_', '-')} (max_rows)"
-    assert by_option("allow more") == "allow more"
+    refused = beyond(LimitError, "it needs more than it may: ask for less", name, 7)
+    assert refused.message == f"query: it needs more than it may: ask for less, or allow more by {name}"
+    told = pickle.loads(pickle.dumps(refused))  # from another process
+    assert (type(told), told.bound, told.needed) == (LimitError, name, 7)
+    name_option(told)
+    assert (
+        told.message == f"query: it needs more than it may: ask for less, or allow more by --{name.replace('_', '-')}"
+    )
+    name_option(plain := LimitError("allow more"))
+    assert plain.message == "query: allow more"

@@ -17,7 +17,7 @@ from spark_omnigraph.bad_rows import BadRow, BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.progress.shown import is_terminal
 from spark_omnigraph.redaction import cut, one_line, redact, visible
-from spark_omnigraph.words import counted as counted
+from spark_omnigraph.words import counted
 
 ROOT_LOGGER = "spark_omnigraph"
 SHOWN_BAD_ROWS = 10

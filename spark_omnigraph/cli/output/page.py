@@ -11,11 +11,12 @@ from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
-from spark_omnigraph.cli.output.log import counted, redacted
+from spark_omnigraph.cli.output.log import redacted
 from spark_omnigraph.cli.output.summary import JobEnding
 from spark_omnigraph.draw.card import Grid, figures_grid, grid, without_empty
 from spark_omnigraph.draw.html import bars_html, facts_html, grid_html, notes_html, page_html, text
 from spark_omnigraph.errors import BadRowsError, MergeConflictsError, OmnigraphError
+from spark_omnigraph.words import counted
 
 Facts = Mapping[str, object]
 

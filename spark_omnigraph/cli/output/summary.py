@@ -103,8 +103,7 @@ def error_body(error: BaseException, left: str = "") -> dict[str, object]:
 
 def left_by(verb: Verb, config: JobConfig) -> str:
     """What a stopped verb leaves: nothing unless it writes to a graph."""
-    writes = any(option.key == "report" for option in verb.all_options)  # a page about the run
-    if not writes or not config.graph or config.dry_run:
+    if not verb.writes or not config.graph or config.dry_run:
         return ""
     keeps = verb.name == "embed" and not config.clean and not config.no_cache
     answers = "; answers of the provider are kept, and the same command goes on with the rest" if keeps else ""

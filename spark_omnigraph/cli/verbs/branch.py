@@ -7,11 +7,12 @@ from dataclasses import asdict
 from spark_omnigraph.branch.conflicts import STALE
 from spark_omnigraph.branch.delete import DeletedBranch
 from spark_omnigraph.branch.info import BranchInfo
-from spark_omnigraph.cli.output.log import counted, say_table, speaker
+from spark_omnigraph.cli.output.log import say_table, speaker
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.errors import BadRequestError, ConflictError, MergeConflictsError, UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.merge.merge import MergeOutcome, MergeReport
+from spark_omnigraph.words import counted
 
 
 def create_branch(job: Job) -> VerbOutcome:

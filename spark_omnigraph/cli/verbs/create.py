@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_omnigraph.cli.files import read_text
-from spark_omnigraph.cli.output.log import counted, speaker
+from spark_omnigraph.cli.output.log import speaker
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.profile import propose
 from spark_omnigraph.demo.films import run_demo
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.create import accept_schema, check_root, strangers
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.words import counted
 
 
 def init(job: Job) -> VerbOutcome:

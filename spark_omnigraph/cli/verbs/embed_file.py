@@ -13,7 +13,6 @@ import msgspec
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.config_file import read_yaml
 from spark_omnigraph.cli.files import read_text, whole_file
-from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.provider import (
     cost_of,
@@ -32,6 +31,7 @@ from spark_omnigraph.errors import BadRequestError, NotFoundError, UsageError
 from spark_omnigraph.storage.input.globs import is_packed
 from spark_omnigraph.storage.targets import why_not
 from spark_omnigraph.storage.uri import nearest_path
+from spark_omnigraph.words import counted
 
 _OF_A_GRAPH = (
     "property", "source", "fields", "where", "stale", "adopt", "cache", "no_cache", "cache_every", "cache_seconds",

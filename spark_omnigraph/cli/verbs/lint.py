@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.cli.files import read_text
-from spark_omnigraph.cli.output.log import counted, told
+from spark_omnigraph.cli.output.log import told
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.lang.gq.lint import LintReport, SchemaSource, Severity, lint_queries
 from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.words import counted
 
 
 def lint(job: Job) -> VerbOutcome:

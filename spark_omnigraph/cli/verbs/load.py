@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_omnigraph.cli.output.log import counted, log_bad_rows, told
+from spark_omnigraph.cli.output.log import log_bad_rows, told
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.provider import provider_of, provider_of_dry_run, say_dry_run, say_properties
@@ -19,6 +19,7 @@ from spark_omnigraph.graph.load.inputs import delta_alone, find_inputs, input_ch
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.progress.meter import begin
 from spark_omnigraph.records.mode import EmbedAtLoad, LoadMode
+from spark_omnigraph.words import counted
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
 if TYPE_CHECKING:

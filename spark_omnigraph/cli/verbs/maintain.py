@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
-from spark_omnigraph.cli.output.log import counted, say_table
+from spark_omnigraph.cli.output.log import say_table
 from spark_omnigraph.cli.output.page import is_page
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.commit.recovery import Recovered
@@ -20,6 +20,7 @@ from spark_omnigraph.graph.maintain.expire import ExpiryReport
 from spark_omnigraph.graph.maintain.repair import Drift, RepairReport
 from spark_omnigraph.manifest.branches import MAIN, display
 from spark_omnigraph.progress.meter import begin
+from spark_omnigraph.words import counted
 from spark_omnigraph.write.indexes import BuiltIndexes
 
 

@@ -6,11 +6,11 @@ from dataclasses import asdict
 
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import read_text
-from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.mutate.mutate import MutationResult
+from spark_omnigraph.words import counted
 
 
 def mutate(job: Job) -> VerbOutcome:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from spark_omnigraph.cli.files import whole_file
-from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.graph.profile.profile import Profile, propose_schema
+from spark_omnigraph.words import counted
 
 
 def profile_files(job: Job) -> VerbOutcome:

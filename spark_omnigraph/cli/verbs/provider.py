@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,15 +14,14 @@ from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.output.log import say_table
 from spark_omnigraph.cli.verb import Job
 from spark_omnigraph.embed.config import EmbedConfig, overridden, resolve_config
-from spark_omnigraph.embed.counts import Properties, PropertyCounts, minutes
+from spark_omnigraph.embed.counts import NOBODY_WAS_ASKED, Properties, PropertyCounts, minutes
 from spark_omnigraph.errors import BadRequestError, EmbeddingConfigError, UsageError
+from spark_omnigraph.limits import beyond
 
 _SHOWN = (
     "rows", "missing", "stale", "blank", "distinct", "cached", "requested", "requests", "tokens", "embedded", "cleaned",
     "failed",
 )  # laid out as a table  # fmt: skip
-
-_TOO_DEAR = re.compile(r"about ([\d,]+) tokens would be asked for, and at most [\d,]+ may be")
 
 
 def provider_of(job: Job) -> EmbedConfig:
@@ -69,15 +67,14 @@ def naming_cost(config: JobConfig) -> Iterator[None]:
     try:
         yield
     except BadRequestError as error:
-        if config.max_cost is not None and most_tokens(config) != config.max_tokens:
-            dear = _TOO_DEAR.sub(lambda found: _costs(config, int(found[1].replace(",", ""))), error.message)
-            error.message = dear.replace("more by max_tokens", "more by --max-cost")
+        if error.bound == "max_tokens" and most_tokens(config) != config.max_tokens:
+            spent, most = cost_of(config, error.needed), config.max_cost
+            costs, may = (f"{cost:,f}".rstrip("0").rstrip(".") for cost in (spent, most))
+            told = (
+                f"about {error.needed:,} tokens would be asked for, which cost about {costs}, and at most {may} may be"
+            )
+            raise beyond(BadRequestError, f"{told} spent: {NOBODY_WAS_ASKED}", "max_cost") from error
         raise
-
-
-def _costs(config: JobConfig, tokens: int) -> str:
-    spent, most = (f"{cost:,f}".rstrip("0").rstrip(".") for cost in (cost_of(config, tokens), config.max_cost))
-    return f"about {tokens:,} tokens would be asked for, which cost about {spent}, and at most {most} may be spent"
 
 
 def cost_of(config: JobConfig, tokens: int | None) -> float | None:

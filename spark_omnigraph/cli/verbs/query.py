@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from spark_omnigraph.answer import Rows
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
-from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.output.result_text import lines_of, write_parquet
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.mutate import query_text
@@ -28,6 +27,7 @@ from spark_omnigraph.storage.input.globs import is_packed
 from spark_omnigraph.storage.objects.new_folder import NewFolder
 from spark_omnigraph.storage.tables.reader import ReadCache
 from spark_omnigraph.storage.uri import plain
+from spark_omnigraph.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from dataclasses import asdict, astuple
 
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
-from spark_omnigraph.cli.output.log import counted, say_table, speaker
+from spark_omnigraph.cli.output.log import say_table, speaker
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.changes.diff import DiffFilter
@@ -17,6 +17,7 @@ from spark_omnigraph.graph.read.describe import GraphDescription
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.words import counted
 from spark_omnigraph.write.executor import Executor
 
 _DESCRIBED: Mapping[str, Callable[[GraphDescription], str]] = {

@@ -6,12 +6,13 @@ from dataclasses import asdict
 
 from spark_omnigraph.catalog.migration.sentences import sentence
 from spark_omnigraph.cli.files import read_text
-from spark_omnigraph.cli.output.log import counted, log_bad_rows, say_table
+from spark_omnigraph.cli.output.log import log_bad_rows, say_table
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.schema.count import StepCount
 from spark_omnigraph.graph.schema.preview import SchemaPreview
+from spark_omnigraph.words import counted
 
 _NOTHING = "nothing to do: the graph has this schema"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.mutate import query_text
 from spark_omnigraph.cli.verbs.query import check_output, check_plan, show_plan, write_rows
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.progress.meter import begin
+from spark_omnigraph.words import counted
 
 
 def sql(job: Job) -> VerbOutcome:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from spark_omnigraph.branch.consumers import Consumer
 from spark_omnigraph.catalog.dates import moment_text
-from spark_omnigraph.cli.output.log import counted, say_table
+from spark_omnigraph.cli.output.log import say_table
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
@@ -14,6 +14,7 @@ from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.manifest.branches import MAIN, display
 from spark_omnigraph.manifest.kept import Tag
 from spark_omnigraph.progress.meter import begin
+from spark_omnigraph.words import counted
 
 
 def create_tag(job: Job) -> VerbOutcome:
